@@ -23,6 +23,9 @@ pub struct MachineSecond {
     pub process_rss_bytes: u64,
     /// CPU time that all threads of this process used in this second.
     pub process_cpu: Duration,
+    /// For how long a CPU limit of its cgroups stopped this process, summed over CPUs.
+    #[serde(default)]
+    pub cpu_throttled: Duration,
 }
 
 /// What a CPU, or all of them, did since boot, in clock ticks.
@@ -77,6 +80,7 @@ impl MachineSecond {
         self.ports_available = self.ports_available.max(other.ports_available);
         self.process_rss_bytes = self.process_rss_bytes.max(other.process_rss_bytes);
         self.process_cpu += other.process_cpu;
+        self.cpu_throttled = self.cpu_throttled.max(other.cpu_throttled);
     }
 }
 

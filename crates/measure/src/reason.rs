@@ -38,6 +38,8 @@ pub enum ReasonKind {
     Stall,
     /// A shard wanted to work and did not get its core: share of its time.
     Descheduled,
+    /// A CPU quota of the generator's cgroups stopped it: time in a second, summed over CPUs.
+    CpuThrottled,
     /// All CPUs of the machine were in use: share.
     MachineCpu,
     /// The hypervisor gave the CPUs to others: share.
@@ -57,6 +59,10 @@ pub enum ReasonKind {
     ToolsFailed,
     /// The kernel dropped UDP datagrams that had arrived, because they were not read in time: share of all that arrived.
     DatagramsDropped,
+    /// Pods reserved fewer CPUs than they may use, so that others may have had them: how many; `seconds` is out of how many machines.
+    CpuNotReserved,
+    /// Several pods ran on one node: how many; `seconds` is out of how many machines.
+    NodeShared,
 }
 
 impl ReasonKind {
@@ -81,6 +87,9 @@ impl Reason {
             ReasonKind::Descheduled => {
                 "stop other programs on this machine, or use no more threads than it has free cores"
             }
+            ReasonKind::CpuThrottled => {
+                "raise the CPU limit (`resources`, `docker --cpus`, `CPUQuota`), or use fewer threads or more machines"
+            }
             ReasonKind::MachineCpu => "run the generator on a different machine from the target",
             ReasonKind::Steal => "use a machine whose CPUs are not shared with other guests",
             ReasonKind::Descriptors => {
@@ -100,6 +109,10 @@ impl Reason {
             ReasonKind::DatagramsDropped => {
                 "raise net.core.rmem_max to 8388608 or more, or use more threads or machines; what was dropped looks like loss of the network"
             }
+            ReasonKind::CpuNotReserved => {
+                "request as much CPU as the limit in `resources`: more than was requested is not guaranteed"
+            }
+            ReasonKind::NodeShared => "`spread: node` places at most one pod on each node",
         }
     }
 }
@@ -116,6 +129,7 @@ impl fmt::Display for Reason {
             ReasonKind::Descheduled => {
                 write!(f, "a generator thread was preempted for {worst} of the time")
             }
+            ReasonKind::CpuThrottled => write!(f, "a CPU quota stopped the generator for {worst}"),
             ReasonKind::MachineCpu => write!(f, "the generator machine was {worst} busy"),
             ReasonKind::Steal => write!(f, "the hypervisor took {worst} of the CPU time"),
             ReasonKind::Descriptors => write!(f, "{worst} of the file descriptors were in use"),
@@ -135,6 +149,12 @@ impl fmt::Display for Reason {
             ReasonKind::DatagramsDropped => {
                 write!(f, "the kernel dropped {worst} of the datagrams that arrived")
             }
+            ReasonKind::CpuNotReserved => {
+                write!(f, "{worst} of {} machines reserved less CPU than they may use", self.seconds)
+            }
+            ReasonKind::NodeShared => {
+                write!(f, "{worst} of {} machines shared a node with another", self.seconds)
+            }
         }?;
         if self.limit > 0.0 {
             write!(f, " (limit {limit})")?;
@@ -153,12 +173,16 @@ impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(kind, value) = *self;
         match kind {
-            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 0.01 => write!(f, "{:.2} ms", value * 1e3),
-            ReasonKind::ScheduleLag | ReasonKind::Stall if value < 1.0 => write!(f, "{:.0} ms", value * 1e3),
-            ReasonKind::ScheduleLag | ReasonKind::Stall => write!(f, "{value:.2} s"),
-            ReasonKind::Backlog | ReasonKind::MachinesLost | ReasonKind::ToolsFailed => {
-                write!(f, "{value:.0}")
-            }
+            ReasonKind::ScheduleLag | ReasonKind::Stall | ReasonKind::CpuThrottled => match value {
+                ..0.01 => write!(f, "{:.2} ms", value * 1e3),
+                ..1.0 => write!(f, "{:.0} ms", value * 1e3),
+                _ => write!(f, "{value:.2} s"),
+            },
+            ReasonKind::Backlog
+            | ReasonKind::MachinesLost
+            | ReasonKind::ToolsFailed
+            | ReasonKind::CpuNotReserved
+            | ReasonKind::NodeShared => write!(f, "{value:.0}"),
             ReasonKind::OwnFailures | ReasonKind::Shortfall | ReasonKind::DatagramsDropped => {
                 write!(f, "{:.2} %", value * 100.0)
             }
@@ -196,6 +220,11 @@ mod tests {
                 reason(Stall, 1.5, 0.01, Some(1)),
                 "a generator thread stalled for 1.50 s (limit 10 ms) in 1 of 10 seconds",
             ),
+            (
+                reason(CpuThrottled, 0.43, 0.01, Some(7)),
+                "a CPU quota stopped the generator for 430 ms (limit 10 ms) in 7 of 10 seconds",
+            ),
+            (reason(NodeShared, 4.0, 0.0, None), "4 of 10 machines shared a node with another"),
             (reason(OwnFailures, 0.0012, 0.0, None), "0.12 % of the requests failed on the generator side"),
             (reason(MachinesLost, 2.0, 0.0, None), "2 of 10 machines were lost before the end"),
             (

@@ -43,23 +43,31 @@ impl Verdict {
 
     /// Machines were lost before their load ended: what they measured is in the figures, what they would have is not.
     pub fn note_lost(&mut self, lost_count: usize, machine_count: usize) {
-        self.add_share(ReasonKind::MachinesLost, lost_count, machine_count);
+        let severity = if lost_count == machine_count { Status::Invalid } else { Status::Suspect };
+        self.add_count(ReasonKind::MachinesLost, severity, (lost_count, machine_count));
     }
 
     /// Foreign tools failed, or missed the rate they were asked for. A load that was not made at all makes the run INVALID.
     pub fn note_tools(&mut self, tools: &[ToolRun]) {
         let problem_count = tools.iter().filter(|tool| tool.problem.is_some()).count();
         let has_failed = tools.iter().any(ToolRun::has_failed);
-        self.add_part(ReasonKind::ToolsFailed, (problem_count, tools.len()), has_failed);
+        let is_invalid = has_failed || problem_count == tools.len();
+        let severity = if is_invalid { Status::Invalid } else { Status::Suspect };
+        self.add_count(ReasonKind::ToolsFailed, severity, (problem_count, tools.len()));
     }
 
-    fn add_share(&mut self, kind: ReasonKind, part: usize, whole: usize) {
-        self.add_part(kind, (part, whole), false);
+    /// Pods may use more CPU than is reserved for them: whether they had it depends on their neighbours.
+    pub fn note_not_reserved(&mut self, pod_count: usize, machine_count: usize) {
+        self.add_count(ReasonKind::CpuNotReserved, Status::Suspect, (pod_count, machine_count));
     }
 
-    fn add_part(&mut self, kind: ReasonKind, (part, whole): (usize, usize), is_invalid: bool) {
+    /// Pods shared a node, and with it at least its network interface and caches.
+    pub fn note_shared_nodes(&mut self, pod_count: usize, machine_count: usize) {
+        self.add_count(ReasonKind::NodeShared, Status::Suspect, (pod_count, machine_count));
+    }
+
+    fn add_count(&mut self, kind: ReasonKind, severity: Status, (part, whole): (usize, usize)) {
         if part > 0 {
-            let severity = if is_invalid || part == whole { Status::Invalid } else { Status::Suspect };
             let (worst, limit) = (part as f64, 0.0);
             self.add(Reason { kind, severity, worst, limit, seconds_affected: None, seconds: whole as u32 });
         }
@@ -173,6 +181,7 @@ impl Watch {
             lag,
             stall(second),
             above(ReasonKind::Descheduled, second.descheduled_max, DESCHEDULED_SUSPECT),
+            above(ReasonKind::CpuThrottled, machine.cpu_throttled.as_secs_f64(), stall_allowed(second)),
             above(ReasonKind::MachineCpu, machine.cpu_fraction, MACHINE_CPU_SUSPECT),
             above(ReasonKind::Steal, machine.steal_fraction, STEAL_SUSPECT),
             above(ReasonKind::Descriptors, machine.descriptor_fraction(), DESCRIPTORS_SUSPECT),
@@ -272,9 +281,13 @@ fn busy(second: &SeriesPoint, is_late: bool) -> Option<Finding> {
 }
 
 fn stall(second: &SeriesPoint) -> Option<Finding> {
+    above(ReasonKind::Stall, second.stall_max.as_secs_f64(), stall_allowed(second))
+}
+
+/// For how long, in seconds, the generator may be stopped in a second.
+fn stall_allowed(second: &SeriesPoint) -> f64 {
     let p99_s = second.latency.quantile(0.99).map_or(0.0, seconds);
-    let limit = STALL_SUSPECT.as_secs_f64().max(STALL_SHARE_SUSPECT * p99_s);
-    above(ReasonKind::Stall, second.stall_max.as_secs_f64(), limit)
+    STALL_SUSPECT.as_secs_f64().max(STALL_SHARE_SUSPECT * p99_s)
 }
 
 fn backlog(second: &SeriesPoint) -> Option<Finding> {
@@ -318,8 +331,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// [`ReasonKind::Backlog`] is the last.
-const KIND_COUNT: usize = ReasonKind::DatagramsDropped as usize + 1;
+/// [`ReasonKind::NodeShared`] is the last.
+const KIND_COUNT: usize = ReasonKind::NodeShared as usize + 1;
 
 /// A shard's loop that is busier than this causes queueing: at 0.9, answers wait for 4.5 times the loop's own work on
 /// average (M/D/1: rho / 2(1 - rho)), and twice as long at 0.95.
@@ -458,6 +471,7 @@ mod tests {
         check(|s| s.schedule_lag = lag(1), &[(ScheduleLag, Status::Suspect)]);
         check(|s| s.schedule_lag = lag(101), &[(ScheduleLag, Status::Invalid)]);
         check(|s| s.stall_max = Duration::from_millis(11), &[(Stall, Status::Suspect)]);
+        check(machine(|m| m.cpu_throttled = Duration::from_millis(11)), &[(CpuThrottled, Status::Suspect)]);
         check(|s| s.descheduled_max = 0.11, &[(Descheduled, Status::Suspect)]);
         check(machine(|m| m.cpu_fraction = 0.96), &[(MachineCpu, Status::Suspect)]);
         check(machine(|m| m.steal_fraction = 0.06), &[(Steal, Status::Suspect)]);
@@ -487,6 +501,7 @@ mod tests {
             s.latency = lag(200);
             s.schedule_lag = lag(19);
             s.stall_max = Duration::from_millis(19);
+            s.machine.as_mut().unwrap().cpu_throttled = Duration::from_millis(19);
         };
         check(slow, &[]);
     }

@@ -19,7 +19,7 @@ case "$*" in
   printf '{"items":['
   for i in 0 1 2; do
     [ $i = 0 ] || printf ,
-    printf '{"metadata":{"name":"p-%s","annotations":{"batch.kubernetes.io/job-completion-index":"%s"}},"spec":{"nodeName":"n"},"status":STATUS}' $i $i
+    printf '{"metadata":{"name":"p-%s","annotations":{"batch.kubernetes.io/job-completion-index":"%s"}},"spec":{"nodeName":"n","containers":[{"name":"squall","resources":{"requests":{"cpu":"500m"},"limits":{"cpu":"2"}}}]},"status":STATUS}' $i $i
   done
   echo ']}' ;;
 *) echo '{"items":[]}' ;;
@@ -58,6 +58,15 @@ fn pods_share_a_load_and_their_job_is_deleted() {
     let expected = [("pods-0", 100), ("pods-1", 110), ("pods-2", 100)];
     assert_eq!(machines, expected.map(|(name, count)| (name.to_owned(), count)));
     let calls = fs::read_to_string(place.folder.path().join("calls")).unwrap();
+    let facts = &record["parts"].as_array().unwrap().last().unwrap()["facts"];
+    let shown =
+        ["pod", "node", "image", "cpu_request", "cpu_limit"].map(|name| facts[name].as_str().unwrap());
+    assert_eq!(shown, ["p-2", "n", "busybox@sha256:1", "500m", "2"]);
+    for (kind, count) in [("cpu_not_reserved", 3.0), ("node_shared", 3.0)] {
+        let reasons = record["verdict"]["reasons"].as_array().unwrap();
+        let reason = reasons.iter().find(|reason| reason["kind"] == kind).unwrap();
+        assert_eq!((&reason["severity"], &reason["worst"]), (&"SUSPECT".into(), &count.into()), "{reason}");
+    }
     assert_eq!(calls.matches("exec --stdin").count(), 3, "{calls}");
     assert!(calls.contains("delete job squall-pods-"), "{calls}");
     assert!(!place.folder.path().join("job").exists());

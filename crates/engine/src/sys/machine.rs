@@ -10,6 +10,7 @@ use procfs::process::Process;
 use squall_measure::{CpuTimes, MachineSecond};
 
 use super::clock::process_cpu;
+use super::cpu_limit::CpuLimits;
 use super::process::nofile_limit;
 
 /// Reads the machine's figures; keeps the previous counters to take differences.
@@ -17,6 +18,7 @@ use super::process::nofile_limit;
 pub(crate) struct MachineProbe {
     cpu: CpuTimes,
     process_cpu: Duration,
+    limits: CpuLimits,
     ports: PortCount,
 }
 
@@ -31,7 +33,12 @@ struct PortCount {
 impl MachineProbe {
     /// Starts the first span.
     pub(crate) fn new() -> Self {
-        Self { cpu: cpu_times(), process_cpu: process_cpu(), ports: PortCount::default() }
+        Self {
+            cpu: cpu_times(),
+            process_cpu: process_cpu(),
+            limits: CpuLimits::own(),
+            ports: PortCount::default(),
+        }
     }
 
     /// Ends the span: figures since the last call. `source_count`: local addresses in rotation. `endpoints`: where connections go, as
@@ -51,6 +58,7 @@ impl MachineProbe {
             ports_available,
             process_rss_bytes: process_rss_bytes(),
             process_cpu: process_cpu.saturating_sub(process_cpu_before),
+            cpu_throttled: self.limits.throttled(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nearly everything goes through `rustix`, which is safe; `unsafe` remains for what it does not offer.
 
 mod clock;
+mod cpu_limit;
 mod kernel_stamp;
 mod machine;
 mod poll;

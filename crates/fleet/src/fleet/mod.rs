@@ -25,7 +25,7 @@ use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedB
 
 use self::jobs::{HookMoment, Step};
 use crate::clock::unix_ns;
-use crate::kubernetes::Pools;
+use crate::kubernetes::{Placement, Pools};
 use crate::ledger::{Ledger, MachineView};
 use crate::link::{Arrival, Link};
 use crate::order::FleetPlan;
@@ -314,6 +314,11 @@ impl Fleet<'_> {
         skews.max().filter(|_| self.links.len() > 1)
     }
 
+    fn placement(&self) -> Placement {
+        let facts = self.links.iter().map(|link| &link.facts);
+        Placement::of(self.plan.machines.iter().zip(facts))
+    }
+
     /// Sends everybody home, and puts the record together.
     fn go_home(mut self) -> Outcome {
         self.links.iter_mut().for_each(Link::farewell);
@@ -321,8 +326,12 @@ impl Fleet<'_> {
         self.links.iter_mut().for_each(|link| link.wait_until(deadline));
         let facts = &mut self.ledger.whole.facts;
         facts.extend(crate::facts::facts());
+        // The environment is that of the machine that made the load, where there is only one.
+        if let [link] = &self.links[..] {
+            facts.extend(link.facts.clone());
+        }
         facts.insert("machines".to_owned(), self.links.len().to_string());
-        let start_skew = self.start_skew();
+        let (start_skew, placement) = (self.start_skew(), self.placement());
         // Where others were answered the target is there: what a machine could not reach is among the failures.
         if self.is_unreached && self.ledger.whole.recorder.total().ok() == 0 {
             self.stopped_by = self.stopped_by.graver(StoppedBy::Unreachable);
@@ -331,6 +340,8 @@ impl Fleet<'_> {
         record.start_skew = start_skew;
         record.verdict.note_lost(self.lost_count, self.links.len());
         record.verdict.note_tools(&self.tools);
+        record.verdict.note_not_reserved(placement.not_reserved_count, self.links.len());
+        record.verdict.note_shared_nodes(placement.sharing_count, self.links.len());
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         record.events = self.events;
         self.monitors.retain(|monitor| !monitor.samples.is_empty());

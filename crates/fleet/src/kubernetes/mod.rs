@@ -2,12 +2,13 @@
 //!
 //! Owns: how a pool is brought up, found ready and removed. Never: a client of the API server; `kubectl` is spawned as `ssh` is, so
 //! that every kubeconfig, login plugin and proxy works. `kubectl` runs it and knows its complaints, `access` asks what is allowed,
-//! `manifest` writes the Job and the Role, `pods` reads the state of pods, `pool` brings them up, `transport` reaches one of them,
+//! `manifest` writes the Job and the Role, `pods` reads the state of pods, `placement` where they are, `pool` brings them up, `transport` reaches one of them,
 //! `standby` is the process that keeps a container alive.
 
 mod access;
 mod kubectl;
 mod manifest;
+mod placement;
 mod pods;
 mod pool;
 mod standby;
@@ -22,6 +23,7 @@ use squall_plan::file::kubernetes::KubernetesPool;
 use crate::order::FleetPlan;
 
 pub use manifest::manifests;
+pub(crate) use placement::Placement;
 pub(crate) use pool::Pool;
 pub use standby::standby;
 pub(crate) use standby::write_pid_file;

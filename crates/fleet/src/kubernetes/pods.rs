@@ -131,10 +131,10 @@ fn facts(pod: &Value) -> BTreeMap<String, String> {
     let resources =
         containers.iter().find(|own| text(&own["name"]) == CONTAINER).map(|own| &own["resources"]);
     if let Some(resources) = resources {
-        for (name, kind) in [("request", "requests"), ("limit", "limits")] {
-            fact(&format!("cpu_{name}"), &resources[kind]["cpu"]);
-            fact(&format!("memory_{name}"), &resources[kind]["memory"]);
-        }
+        fact(CPU_REQUEST_FACT, &resources["requests"]["cpu"]);
+        fact(CPU_LIMIT_FACT, &resources["limits"]["cpu"]);
+        fact("memory_request", &resources["requests"]["memory"]);
+        fact("memory_limit", &resources["limits"]["memory"]);
     }
     facts
 }
@@ -145,6 +145,10 @@ fn text(value: &Value) -> &str {
 
 /// A machine's fact that names the node of its pod.
 pub(crate) const NODE_FACT: &str = "node";
+
+/// CPUs that are reserved for a pod, and those that it may use, as quantities of Kubernetes.
+pub(crate) const CPU_REQUEST_FACT: &str = "cpu_request";
+pub(crate) const CPU_LIMIT_FACT: &str = "cpu_limit";
 
 /// The Job controller's annotation, older than the label of the same name.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";

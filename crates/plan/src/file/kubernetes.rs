@@ -94,16 +94,6 @@ impl Default for KubernetesPool {
     }
 }
 
-impl KubernetesPool {
-    /// The pool's request for CPUs as a fraction of its limit; `None` where there is no limit. Without a request, Kubernetes takes the
-    /// limit for it.
-    pub fn cpu_requested_of_limit(&self) -> Option<f64> {
-        let cpus = |resources: &BTreeMap<String, String>| quantity(resources.get("cpu")?);
-        let limit = cpus(&self.limits).filter(|limit| *limit > 0.0)?;
-        Some(cpus(&self.requests).map_or(1.0, |request| request / limit))
-    }
-}
-
 /// The machines of a pool: `pods-0`, `pods-1` and so on.
 pub(super) fn machines(like: &Machine) -> Vec<Machine> {
     let Reach::Pod { pool, .. } = &like.reach else { return vec![like.clone()] };
@@ -167,20 +157,5 @@ mod tests {
         ] {
             assert_eq!(quantity(text), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_request_is_compared_with_its_limit() {
-        let of = |request: Option<&str>, limit: Option<&str>| {
-            let cpu = |text: Option<&str>| {
-                text.map(|text| ("cpu".to_owned(), text.to_owned())).into_iter().collect()
-            };
-            let pool =
-                KubernetesPool { requests: cpu(request), limits: cpu(limit), ..KubernetesPool::default() };
-            pool.cpu_requested_of_limit()
-        };
-        assert_eq!(of(Some("500m"), Some("2")), Some(0.25));
-        assert_eq!(of(None, Some("2")), Some(1.0));
-        assert_eq!(of(Some("2"), None), None);
     }
 }

@@ -46,6 +46,8 @@ pub struct MachineSummary {
     pub process_rss_bytes_max: u64,
     /// CPU time of the whole process, in seconds.
     pub process_cpu_s: f64,
+    /// For how long a CPU quota stopped it, summed over CPUs.
+    pub cpu_throttled_us_max: Micros,
 }
 
 pub(super) fn generator(record: &RunRecord) -> GeneratorSummary {
@@ -57,7 +59,7 @@ pub(super) fn generator(record: &RunRecord) -> GeneratorSummary {
         schedule_lag_us_p99: generator.schedule_lag.quantile(0.99).map(Micros),
         busy: share(generator.busy, generator.wall),
         cpu_cores: share(generator.cpu, record.duration),
-        stall_us_max: Micros(u64::try_from(generator.stall_max.as_nanos()).unwrap_or(u64::MAX)),
+        stall_us_max: micros(generator.stall_max),
         threads: record.shard_count,
         start_skew_ms: record.start_skew.map(|skew| three_decimals(skew.as_secs_f64() * 1e3)),
     }
@@ -74,8 +76,13 @@ impl From<&MachineSecond> for MachineSummary {
             ports_available: worst.ports_available,
             process_rss_bytes_max: worst.process_rss_bytes,
             process_cpu_s: worst.process_cpu.as_secs_f64(),
+            cpu_throttled_us_max: micros(worst.cpu_throttled),
         }
     }
+}
+
+fn micros(time: Duration) -> Micros {
+    Micros(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// A part of a whole; zero of nothing.
