@@ -6,6 +6,8 @@
 //! machines say, `monitored` finds what is to be watched, `samples` takes in what it says, `hooks` has machines run commands between
 //! steps.
 
+#[cfg(test)]
+mod crowd;
 mod files;
 mod hooks;
 mod jobs;
@@ -101,18 +103,20 @@ impl From<Vec<Trouble>> for Refusal {
 pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Refusal> {
     // However it ends, nothing of it is left on a cluster.
     let pools = Pools::default();
-    let outcome = make(plan, &pools, steer, watcher);
+    let outcome = open::transports(plan, &pools)
+        .map_err(Refusal::from)
+        .and_then(|transports| make(plan, transports, steer, watcher));
     pools.remove().iter().for_each(|left| watcher.note(left));
     outcome
 }
 
 fn make(
     plan: &FleetPlan,
-    pools: &Pools,
+    transports: Vec<Arc<dyn Transport>>,
     steer: &Steer,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, Refusal> {
-    let mut fleet = Fleet::assemble((plan, pools), steer, watcher)?;
+    let mut fleet = Fleet::assemble((plan, transports), steer, watcher)?;
     fleet.outfit(steer, watcher)?;
     fleet.make(steer, watcher)?;
     if fleet.told > 0 && fleet.started_unix_ns == 0 {

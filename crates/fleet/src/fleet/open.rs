@@ -25,15 +25,12 @@ use crate::transport::{self, Transport, Ways};
 impl<'a> Fleet<'a> {
     /// Opens the way to every machine, all at the same time.
     pub(super) fn assemble(
-        (plan, pools): (&'a FleetPlan, &Pools),
+        (plan, transports): (&'a FleetPlan, Vec<Arc<dyn Transport>>),
         steer: &Steer,
         watcher: &mut dyn Watcher,
     ) -> Result<Self, Refusal> {
         let (inbox_sender, inbox) = mpsc::channel();
         let mut ledger = Ledger::new(plan);
-        let ways = ways(plan)?;
-        let transports: Vec<Arc<dyn Transport>> =
-            plan.machines.iter().map(|machine| transport::of(machine, (plan, pools), &ways)).collect();
         let openings = Openings::start(plan, &transports, &inbox_sender);
         let (links, mut troubles) = openings.finish(plan, steer, &mut |heard| match heard {
             Heard::Note(note) => watcher.note(note),
@@ -160,6 +157,12 @@ impl Openings {
             }
         }
     }
+}
+
+/// How each machine of a plan is reached.
+pub(super) fn transports(plan: &FleetPlan, pools: &Pools) -> Result<Vec<Arc<dyn Transport>>, Vec<Trouble>> {
+    let ways = ways(plan)?;
+    Ok(plan.machines.iter().map(|machine| transport::of(machine, (plan, pools), &ways)).collect())
 }
 
 /// What the machines are reached with.
