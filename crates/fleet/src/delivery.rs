@@ -170,6 +170,12 @@ impl<M: Message> Delivery<M> {
 
     /// Reads the next new message from the other end; `None` at the end of its stream.
     pub(crate) fn read<R: DeserializeOwned>(&self, stream: &mut impl io::Read) -> io::Result<Option<R>> {
+        let Some(json) = self.read_json(stream)? else { return Ok(None) };
+        serde_json::from_slice(&json).map(Some).map_err(io::Error::from)
+    }
+
+    /// The same as it is written.
+    pub(crate) fn read_json(&self, stream: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
         while let Some(Frame { number, received, json }) = protocol::read_frame(stream)? {
             let mut state = self.state();
             state.acknowledge(received);
@@ -178,8 +184,7 @@ impl<M: Message> Delivery<M> {
                 continue;
             }
             state.received = state.received.max(number);
-            drop(state);
-            return serde_json::from_slice(&json).map(Some).map_err(io::Error::from);
+            return Ok(Some(json));
         }
         Ok(None)
     }

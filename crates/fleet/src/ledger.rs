@@ -1,7 +1,7 @@
 //! The figures of a run by scope: the whole, each step, each load, each machine. Each scope is a recorder of its own, fed with the
 //! same seconds, so that its percentiles are those of its own samples and nothing is averaged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -355,14 +355,18 @@ impl Ledger {
         let by_load = open(&|_, load| load == load_idx);
         let by_machine = open(&|machine, _| machine == machine_idx);
         let own = self.seconds[machine_idx];
-        let mut worst = own;
-        let others = self.open_idx.keys().map(|(machine, _)| *machine).filter(|&other| other != machine_idx);
-        let others: std::collections::BTreeSet<usize> = others.collect();
-        others.into_iter().for_each(|other| worst.join(&self.seconds[other]));
+        let (open_idx, seconds) = (&self.open_idx, &self.seconds);
+        let worst = || {
+            let mut worst = own;
+            let others: BTreeSet<usize> = open_idx.keys().map(|(machine, _)| *machine).collect();
+            let others = others.into_iter().filter(|&other| other != machine_idx);
+            others.for_each(|other| worst.join(&seconds[other]));
+            worst
+        };
         self.whole.close_before(by_all, worst);
         self.steps[step_idx].close_before(by_all, worst);
         self.loads[load_idx].close_before(by_load, worst);
-        self.machines[machine_idx].close_before(by_machine, own);
+        self.machines[machine_idx].close_before(by_machine, || own);
     }
 
     /// Moves a machine's rows to their places among all rows.
@@ -483,13 +487,14 @@ impl Scope {
         self.recorder.absorb(own_idx, shard_idx, snapshot);
     }
 
-    /// Closes seconds up to one that is open for someone; `None`: no machine works any more.
-    fn close_before(&mut self, open_s: Option<u32>, machine: MachineSecond) {
+    /// Closes seconds up to one that is open for someone; `None`: no machine works any more. Most calls close none, so `machine` is not
+    /// put together for them: with a thousand machines that would be a million steps a second.
+    fn close_before(&mut self, open_s: Option<u32>, machine: impl FnOnce() -> MachineSecond) {
         let Some(open_idx) = open_s.map(|open| open.saturating_sub(self.origin_s)) else {
             return self.recorder.rest();
         };
         if open_idx > self.closed_idx {
-            self.recorder.close_second(open_idx - 1, machine);
+            self.recorder.close_second(open_idx - 1, machine());
             self.closed_idx = open_idx;
         }
     }

@@ -301,7 +301,8 @@ impl Used {
 
 impl Costs {
     fn print(&self, crowd: Crowd, sent_bytes: u64) {
-        let (from, until) = (self.from.unwrap(), self.until);
+        let (from, until) = (self.from.unwrap_or_default(), self.until);
+        assert!(from.at < until.at, "the controller did not keep up");
         let seconds = (until.at - from.at).as_secs_f64();
         let ms = |from: Duration, until: Duration| (until - from).as_secs_f64() * 1e3 / seconds;
         let agents = crowd.agent_count as f64;

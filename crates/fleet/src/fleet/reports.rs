@@ -18,13 +18,14 @@ impl Fleet<'_> {
     pub(super) fn arrive(&mut self, arrival: Arrival, step: &mut Step, watcher: &mut dyn Watcher) {
         let Arrival { machine_idx, what, came_unix_ns } = arrival;
         match what {
-            Arrived::Report(report) if !is_possible(&report, self.plan.loads.len()) => {
-                self.lose(machine_idx, "it does not speak squall's protocol", step, watcher);
-            }
-            Arrived::Report(report) => {
-                self.links[machine_idx].hear(&report, came_unix_ns);
-                self.take(machine_idx, report, step, watcher);
-            }
+            Arrived::Json(json) => match serde_json::from_slice(&json) {
+                Ok(report) if is_possible(&report, self.plan.loads.len()) => {
+                    self.links[machine_idx].hear(&report, came_unix_ns);
+                    self.take(machine_idx, report, step, watcher);
+                }
+                _ => self.lose(machine_idx, "it does not speak squall's protocol", step, watcher),
+            },
+            Arrived::Report(report) => self.take(machine_idx, report, step, watcher),
             Arrived::Ended(connection) if self.links[machine_idx].is_carried_by(connection) => {
                 self.come_back(machine_idx, step, watcher);
             }
