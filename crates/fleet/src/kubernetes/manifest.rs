@@ -97,7 +97,8 @@ pub(crate) fn job(pool: &KubernetesPool, name: Name<'_>, terms: &Terms) -> Value
             "completionMode": "Indexed",
             "completions": pool.replicas,
             "parallelism": pool.replicas,
-            "backoffLimit": 0,
+            // Not `backoffLimit`: with the first pod that is lost, it ends all others.
+            "backoffLimitPerIndex": 0,
             "activeDeadlineSeconds": terms.deadline.as_secs(),
             "ttlSecondsAfterFinished": TTL.as_secs(),
             "template": { "metadata": template_metadata, "spec": pod(pool, instance, terms) },
@@ -375,7 +376,8 @@ mod tests {
         let job = job(&pool, Name::Whole("squall-eu-pods-1"), &terms());
         let spec = &job["spec"];
         assert_eq!((&spec["completionMode"], &spec["completions"]), (&json!("Indexed"), &json!(3)));
-        assert_eq!((&spec["backoffLimit"], &spec["activeDeadlineSeconds"]), (&json!(0), &json!(900)));
+        assert_eq!((&spec["backoffLimitPerIndex"], &spec["activeDeadlineSeconds"]), (&json!(0), &json!(900)));
+        assert!(spec.get("backoffLimit").is_none());
         let pod = &spec["template"]["spec"];
         assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
         assert_eq!(pod["automountServiceAccountToken"], false);
