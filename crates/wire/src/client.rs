@@ -202,6 +202,15 @@ impl Client {
         }
     }
 
+    /// Whether the peer takes extended CONNECT requests (RFC 8441 3, RFC 9220 3), where the protocol has them; `None`: it has not said so yet.
+    pub fn extended_connect(&self) -> Option<bool> {
+        match self {
+            Self::H1(_) => Some(false),
+            Self::H2(client) => client.extended_connect(),
+            Self::H3(client) => client.extended_connect(),
+        }
+    }
+
     /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one that its fields were prepared with, the same for
     /// the whole connection.
     pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {

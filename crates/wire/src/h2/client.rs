@@ -152,6 +152,11 @@ impl Client {
         fields.list_bytes() <= self.peer.header_list_bytes_max as usize
     }
 
+    /// Whether the peer takes extended CONNECT requests (RFC 8441 3); `None`: it has not said so yet.
+    pub fn extended_connect(&self) -> Option<bool> {
+        self.peer.has_spoken.then_some(self.peer.has_extended_connect)
+    }
+
     /// Appends the head of the [`next_reserved`](Self::next_reserved) request. `table`: the one its fields were prepared with, the same for the
     /// whole connection.
     pub fn start(&mut self, table: &FieldTable, request: Request<'_>, out: &mut Vec<u8>) {

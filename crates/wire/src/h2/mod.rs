@@ -23,5 +23,5 @@ pub use client::{Client, GoAway, HeaderBytes, Request};
 pub use error::Error;
 pub use head::HeadCache;
 pub use hpack::{FieldBlock, FieldTable};
-pub use request::prepare;
+pub use request::{prepare, prepare_extended};
 pub use settings::Setup;

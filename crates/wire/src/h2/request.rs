@@ -14,10 +14,31 @@ use crate::message::request_fields;
 pub fn prepare(
     head: &RequestHead<'_>,
     scheme: &str,
+    table: Option<&mut FieldTable>,
+) -> Result<FieldBlock, EncodeError> {
+    prepare_fields(head, (scheme, None), table)
+}
+
+/// The same for a `CONNECT` that opens a stream of another protocol (RFC 8441 4).
+///
+/// # Errors
+///
+/// As [`crate::h1::encode_head`].
+pub fn prepare_extended(
+    head: &RequestHead<'_>,
+    (scheme, protocol): (&str, &str),
+    table: Option<&mut FieldTable>,
+) -> Result<FieldBlock, EncodeError> {
+    prepare_fields(head, (scheme, Some(protocol)), table)
+}
+
+fn prepare_fields(
+    head: &RequestHead<'_>,
+    to: (&str, Option<&str>),
     mut table: Option<&mut FieldTable>,
 ) -> Result<FieldBlock, EncodeError> {
     let mut block = FieldBlock::default();
-    request_fields(head, scheme, |name, value| match &mut table {
+    request_fields(head, to, |name, value| match &mut table {
         Some(table) => block.push_shared(name, value, table),
         None => block.push(name, value),
     })?;

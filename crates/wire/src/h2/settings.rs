@@ -1,4 +1,4 @@
-//! What either side announces (RFC 9113 6.5.2).
+//! What either side announces (RFC 9113 6.5.2, RFC 8441 3).
 
 use super::Error;
 use super::error::{flow_control, protocol};
@@ -19,12 +19,13 @@ pub struct Setup {
 /// What the peer allows us.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PeerSettings {
-    has_spoken: bool,
+    pub(super) has_spoken: bool,
     pub(super) stream_count_max: u32,
     pub(super) window_bytes: i32,
     pub(super) frame_bytes_max: u32,
     pub(super) header_table_bytes: usize,
     pub(super) header_list_bytes_max: u32,
+    pub(super) has_extended_connect: bool,
 }
 
 /// One entry of a SETTINGS frame.
@@ -39,6 +40,7 @@ const MAX_CONCURRENT_STREAMS: u16 = 0x3;
 const INITIAL_WINDOW_SIZE: u16 = 0x4;
 const MAX_FRAME_SIZE: u16 = 0x5;
 const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
 
 /// The connection's window, and each stream's, before anything is said (RFC 9113 6.9.2).
 pub(super) const WINDOW_BYTES_INITIAL: u32 = 65_535;
@@ -72,6 +74,7 @@ impl PeerSettings {
             frame_bytes_max: super::limits::FRAME_BYTES_MAX,
             header_table_bytes: super::limits::HEADER_TABLE_BYTES_MAX,
             header_list_bytes_max: u32::MAX,
+            has_extended_connect: false,
         }
     }
 
@@ -99,6 +102,11 @@ impl PeerSettings {
             }
             MAX_FRAME_SIZE => self.frame_bytes_max = value,
             MAX_HEADER_LIST_SIZE => self.header_list_bytes_max = value,
+            // RFC 8441 3: either 0 or 1, and never 0 after 1.
+            ENABLE_CONNECT_PROTOCOL if value > 1 || value == 0 && self.has_extended_connect => {
+                return Err(protocol("SETTINGS_ENABLE_CONNECT_PROTOCOL out of its range, or withdrawn"));
+            }
+            ENABLE_CONNECT_PROTOCOL => self.has_extended_connect = value == 1,
             _ => {}
         }
         Ok(())

@@ -127,9 +127,9 @@ impl Client {
         section.list_bytes() as u64 <= self.control.peer.section_bytes_max
     }
 
-    /// Whether the peer takes extended CONNECT requests (RFC 9220 3).
-    pub const fn has_extended_connect(&self) -> bool {
-        self.control.peer.has_extended_connect
+    /// Whether the peer takes extended CONNECT requests (RFC 9220 3); `None`: it has not said so yet.
+    pub fn extended_connect(&self) -> Option<bool> {
+        self.control.has_settings.then_some(self.control.peer.has_extended_connect)
     }
 
     /// Appends the head of the [`next_reserved`](Self::next_reserved) request, to be sent on [`next_stream`](Self::next_stream).

@@ -53,7 +53,7 @@ pub(super) struct Control {
     /// The peer's control stream, and where its frames are.
     control_id: Option<u64>,
     frames: ControlFrames,
-    has_settings: bool,
+    pub(super) has_settings: bool,
     /// The push ids that a client allows must not shrink.
     push_id_max: u64,
     encoder_id: Option<u64>,

@@ -41,5 +41,5 @@ pub use client::{Client, Request};
 pub use control::StreamAbort;
 pub use error::Error;
 pub use head::HeadCache;
-pub use request::{FieldSection, prepare};
+pub use request::{FieldSection, prepare, prepare_extended};
 pub use settings::Setup;

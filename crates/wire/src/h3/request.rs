@@ -39,9 +39,25 @@ impl FieldSection {
 ///
 /// As [`crate::h1::encode_head`].
 pub fn prepare(head: &RequestHead<'_>, scheme: &str) -> Result<FieldSection, EncodeError> {
+    prepare_fields(head, (scheme, None))
+}
+
+/// The same for a `CONNECT` that opens a stream of another protocol (RFC 9220 3).
+///
+/// # Errors
+///
+/// As [`crate::h1::encode_head`].
+pub fn prepare_extended(
+    head: &RequestHead<'_>,
+    (scheme, protocol): (&str, &str),
+) -> Result<FieldSection, EncodeError> {
+    prepare_fields(head, (scheme, Some(protocol)))
+}
+
+fn prepare_fields(head: &RequestHead<'_>, to: (&str, Option<&str>)) -> Result<FieldSection, EncodeError> {
     let mut section = SectionWriter::default();
     let (mut bytes, mut field_count) = (0, 0);
-    request_fields(head, scheme, |name, value| {
+    request_fields(head, to, |name, value| {
         section.push(name.as_bytes(), value.as_bytes());
         bytes += name.len() + value.len();
         field_count += 1;

@@ -2,19 +2,23 @@
 
 use crate::h1::{EncodeError, RequestHead, check_head};
 
-/// Gives `push` the fields of a request, in their order: `scheme` is `http` or `https`, the rest as in HTTP/1.1. Fields that only an HTTP/1.1
-/// connection has (RFC 9113 8.2.2, RFC 9114 4.2) are left out, and `Host` becomes `:authority`.
+/// Gives `push` the fields of a request, in their order: `scheme` is `http` or `https`, `protocol` that of an extended CONNECT (RFC 8441 4),
+/// the rest as in HTTP/1.1. Fields that only an HTTP/1.1 connection has (RFC 9113 8.2.2, RFC 9114 4.2) are left out, and `Host` becomes
+/// `:authority`.
 ///
 /// # Errors
 ///
 /// As [`crate::h1::encode_head`].
 pub(crate) fn request_fields(
     head: &RequestHead<'_>,
-    scheme: &str,
+    (scheme, protocol): (&str, Option<&str>),
     mut push: impl FnMut(&str, &str),
 ) -> Result<(), EncodeError> {
     check_head(head)?;
     push(":method", head.method);
+    if let Some(protocol) = protocol {
+        push(":protocol", protocol);
+    }
     push(":scheme", scheme);
     if let Some(authority) =
         head.headers.iter().find(|(name, _)| is(name, "host")).map(|(_, value)| *value).or(head.host)

@@ -31,6 +31,9 @@ impl Incoming {
 
     /// The next section has come; `is_end`: nothing follows it. An error says what makes the response malformed.
     pub(crate) fn note_section(&mut self, head: &Head, is_end: bool) -> Result<Part, &'static str> {
+        if self.is_tunnel() {
+            return Err("HEADERS within a tunnel");
+        }
         if self.status != 0 {
             return trailers_fault(head, is_end).map_or(Ok(Part::Trailers), Err);
         }
@@ -38,10 +41,11 @@ impl Incoming {
             return self.note_interim(head, is_end).map_or(Ok(Part::Interim), Err);
         }
         self.status = head.status;
-        if !self.is_bodiless() {
+        // RFC 9110 9.3.6: in the answer that opens a tunnel, a length means nothing.
+        if !self.is_bodiless() && !self.is_tunnel() {
             self.body_bytes_expected = head.length.unwrap_or(u64::MAX);
         }
-        if is_end && self.kind == RequestKind::Connect {
+        if is_end && self.is_tunnel() {
             return Err("tunnel that ends at once");
         }
         Ok(Part::Head)

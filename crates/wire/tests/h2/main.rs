@@ -8,3 +8,4 @@ mod pieces;
 mod requests;
 #[path = "../shared/seen.rs"]
 mod seen;
+mod tunnels;

@@ -119,9 +119,9 @@ fn settings() {
         check(what, &[control(&payload)], expected);
     }
     let mut conversation = Conversation::with_requests(1);
-    assert!(!conversation.client.has_extended_connect());
+    assert_eq!(conversation.client.extended_connect(), None);
     conversation.read_all(&[control(&[8, 1])]).unwrap();
-    assert!(conversation.client.has_extended_connect());
+    assert_eq!(conversation.client.extended_connect(), Some(true));
 }
 
 /// RFC 9114 4.1, 7.1 and 7.2: which frames may come in which order.
