@@ -17,7 +17,7 @@ use http::{Request, Response};
 
 pub use endpoint::{Sockets, close, endpoint, listen};
 pub use quinn::{Endpoint, Incoming};
-pub use request::{BrokenBody, RequestBody};
+pub use request::{BrokenBody, ConnectProtocol, RequestBody};
 pub use session::serve;
 
 /// What answers the requests of one connection.
@@ -33,6 +33,11 @@ pub trait Service: Send + Sync + 'static {
 
     /// The handshake has been completed, or has failed.
     fn note_handshake(&self, _is_complete: bool) {}
+
+    /// Whether it takes extended CONNECT requests (RFC 9220), which come with a [`ConnectProtocol`]: their body goes on for as long as the stream.
+    fn has_extended_connect(&self) -> bool {
+        false
+    }
 
     /// How long the handshake, and the head of each request, may take.
     fn head_timeout(&self) -> Duration;

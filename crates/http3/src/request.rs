@@ -28,6 +28,10 @@ pub struct RequestBody {
     left: Option<u64>,
 }
 
+/// `:protocol` of an extended CONNECT (RFC 9220), among the extensions of its request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConnectProtocol(pub Vec<u8>);
+
 /// The client has broken the body off.
 #[derive(thiserror::Error, Debug, Clone, Copy, PartialEq, Eq)]
 #[error("the client broke the body off")]
@@ -203,6 +207,9 @@ fn parts_of(head: &RequestHead) -> Option<Parts> {
     *request.version_mut() = Version::HTTP_3;
     *request.method_mut() = Method::from_bytes(&head.method).ok()?;
     *request.uri_mut() = uri.build().ok()?;
+    if !head.protocol.is_empty() {
+        request.extensions_mut().insert(ConnectProtocol(head.protocol.clone()));
+    }
     for field in head.fields() {
         let name = HeaderName::from_bytes(field.name).ok()?;
         request.headers_mut().append(name, HeaderValue::from_bytes(field.value).ok()?);

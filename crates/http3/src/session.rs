@@ -23,7 +23,9 @@ struct Session<S> {
 pub async fn serve<S: Service>(incoming: Incoming, service: Arc<S>) {
     let Ok(connecting) = incoming.accept() else { return service.note_handshake(false) };
     let Ok((quic, handshake)) = connecting.into_0rtt() else { return };
-    let control = Mutex::new(UniStreams::new(Setup::new(limits::STREAM_COUNT_MAX)));
+    let has_extended_connect = service.has_extended_connect();
+    let setup = Setup { has_extended_connect, ..Setup::new(limits::STREAM_COUNT_MAX) };
+    let control = Mutex::new(UniStreams::new(setup));
     let session = Arc::new(Session { quic, service, control, sections: Mutex::default() });
     tokio::spawn({
         let session = Arc::clone(&session);

@@ -11,6 +11,8 @@ use hyper::{
     upgrade::OnUpgrade,
 };
 
+use squall_http3::RequestBody;
+
 use crate::{
     body::{ReplyBody, Source},
     call::{Call, Received},
@@ -19,6 +21,7 @@ use crate::{
     pause::pause,
     reply::{Fate, Refusal, Reply},
     routes::{self, Intake},
+    tunnel::Tunnel,
     websocket,
 };
 
@@ -44,6 +47,27 @@ pub(crate) async fn answer(
         pause(reply.delay).await;
     }
     send(&mut head, reply, ticket).await
+}
+
+/// Answers an extended CONNECT of HTTP/3 (RFC 9220), whose body goes on for as long as the stream.
+pub(crate) async fn answer_connect(
+    connection: Arc<Connection>,
+    mut head: Parts,
+    body: RequestBody,
+) -> Result<Response<ReplyBody>, Cut> {
+    let ticket = Ticket::new(Arc::clone(&connection), &head);
+    let shared = &*connection.worker.shared;
+    let reply = routes::find(&head).and_then(|(route, args)| {
+        let body = Received::default();
+        (route.handler)(&Call { head: &head, args, body, peer: connection.peer, shared })
+    });
+    let mut reply = reply.unwrap_or_else(Reply::from);
+    let Some(session) = reply.upgrade.take() else { return send(&mut head, reply, ticket).await };
+    let (io, tunnel) = Tunnel::open(body);
+    let mut ticket = ticket;
+    ticket.status = reply.status.as_u16();
+    tokio::spawn(websocket::serve(io, *session, ticket));
+    Ok(response(reply.status, reply.headers, ReplyBody::tunnel(tunnel)))
 }
 
 /// Reads the whole body, so that the connection can be used again. A broken body ends the connection.
@@ -89,7 +113,7 @@ async fn send(head: &mut Parts, reply: Reply, mut ticket: Ticket) -> Result<Resp
     if let Some(session) = reply.upgrade
         && let Some(upgrade) = head.extensions.remove::<OnUpgrade>()
     {
-        tokio::spawn(websocket::serve(upgrade, *session, ticket));
+        tokio::spawn(websocket::serve_upgraded(upgrade, *session, ticket));
         return Ok(response(reply.status, reply.headers, ReplyBody::none()));
     }
     let is_bodiless = head.method == Method::HEAD

@@ -14,6 +14,7 @@ use crate::{
     connection::{Cut, Ticket},
     pause::pause,
     sequence::noise,
+    tunnel::Tunnel,
 };
 
 /// What a body is made of.
@@ -118,18 +119,25 @@ pub(crate) struct ReplyBody {
     ticket: Option<Ticket>,
     begun: Option<Instant>,
     wait: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Comes from a WebSocket, not from the source.
+    tunnel: Option<Box<Tunnel>>,
 }
 
 impl ReplyBody {
     pub(crate) fn new(source: Source, ticket: Ticket) -> Self {
-        let mut body = Self { source, ticket: Some(ticket), begun: None, wait: None };
+        let mut body = Self { source, ticket: Some(ticket), begun: None, wait: None, tunnel: None };
         body.note_end();
         body
     }
 
     /// The body of a response that begins something else.
     pub(crate) fn none() -> Self {
-        Self { source: Source::Whole(Bytes::new()), ticket: None, begun: None, wait: None }
+        Self { source: Source::Whole(Bytes::new()), ticket: None, begun: None, wait: None, tunnel: None }
+    }
+
+    /// What a WebSocket sends on its stream.
+    pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
+        Self { tunnel: Some(Box::new(tunnel)), ..Self::none() }
     }
 
     fn note_end(&mut self) {
@@ -164,6 +172,9 @@ impl http_body::Body for ReplyBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let this = self.get_mut();
+        if let Some(tunnel) = &mut this.tunnel {
+            return tunnel.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data))));
+        }
         loop {
             if let Some(wait) = &mut this.wait {
                 ready!(wait.as_mut().poll(cx));
@@ -185,11 +196,12 @@ impl http_body::Body for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.source.left() == Some(0)
+        self.tunnel.is_none() && self.source.left() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.source.left().map_or_else(SizeHint::default, SizeHint::with_exact)
+        let left = self.source.left().filter(|_| self.tunnel.is_none());
+        left.map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
 

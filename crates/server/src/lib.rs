@@ -31,6 +31,7 @@ mod size;
 mod stats;
 mod target;
 mod tls;
+mod tunnel;
 mod websocket;
 mod worker;
 

@@ -29,6 +29,9 @@ pub(crate) const CHANNEL_MESSAGE_COUNT_MAX: usize = 1024;
 /// Most bytes read from a WebSocket at once, and kept for writing between two messages.
 pub(crate) const READ_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes in each direction between a WebSocket and its stream of HTTP/3: the stream's windows hold back what follows.
+pub(crate) const TUNNEL_BYTES: usize = 16 * 1024;
+
 /// Most parts of a multipart body; each becomes a member of the answer.
 pub(crate) const PART_COUNT_MAX: usize = 1000;
 

@@ -2,14 +2,14 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use squall_wire::ws::{
     self, CloseCode, Decoder, Event, Inbox, MessageKind, Outbox, WebSocketMessage, WebSocketRole,
     deflate::Params,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     sync::broadcast,
     time::{Interval, interval_at},
 };
@@ -20,6 +20,11 @@ use crate::{
     limits,
     pause::pause,
 };
+
+/// The bytes of a WebSocket, in both directions.
+pub(crate) trait Carrier: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<I: AsyncRead + AsyncWrite + Unpin + Send> Carrier for I {}
 
 /// What a route does with the messages of a connection.
 pub(crate) struct WebSocketSession {
@@ -58,9 +63,15 @@ impl From<io::Error> for RequestEnd {
     }
 }
 
-/// Serves a connection until it ends.
-pub(crate) async fn serve(upgrade: OnUpgrade, session: WebSocketSession, ticket: Ticket) {
-    let Ok(upgraded) = upgrade.await else { return };
+/// Serves a connection that is upgraded until it ends.
+pub(crate) async fn serve_upgraded(upgrade: OnUpgrade, session: WebSocketSession, ticket: Ticket) {
+    if let Ok(upgraded) = upgrade.await {
+        serve(TokioIo::new(upgraded), session, ticket).await;
+    }
+}
+
+/// Serves what carries a WebSocket until it ends.
+pub(crate) async fn serve<I: Carrier>(io: I, session: WebSocketSession, ticket: Ticket) {
     let inflater = session.compression.map(|params| params.inflater(WebSocketRole::Server));
     let deflater = session.compression.map(|params| params.deflater(WebSocketRole::Server));
     // All that wait for a slow member are in memory.
@@ -69,7 +80,7 @@ pub(crate) async fn serve(upgrade: OnUpgrade, session: WebSocketSession, ticket:
         None => limits::MESSAGE_BYTES_MAX,
     };
     let mut peer = Peer {
-        io: TokioIo::new(upgraded),
+        io,
         decoder: Decoder::new(WebSocketRole::Server, session.compression.is_some()),
         inbox: Inbox::new(bytes_max, inflater),
         sender: Sender { outbox: Outbox::new(deflater), out: Vec::new(), ticket },
@@ -80,8 +91,8 @@ pub(crate) async fn serve(upgrade: OnUpgrade, session: WebSocketSession, ticket:
     peer.finish(end).await;
 }
 
-struct Peer {
-    io: TokioIo<Upgraded>,
+struct Peer<I> {
+    io: I,
     decoder: Decoder,
     inbox: Inbox,
     sender: Sender,
@@ -102,7 +113,7 @@ impl Sender {
         self.outbox.message(kind, bytes, None, &mut self.out);
     }
 
-    async fn flush(&mut self, io: &mut TokioIo<Upgraded>) -> io::Result<()> {
+    async fn flush(&mut self, io: &mut impl Carrier) -> io::Result<()> {
         if !self.out.is_empty() {
             io.write_all(&self.out).await?;
             io.flush().await?;
@@ -114,7 +125,7 @@ impl Sender {
     }
 }
 
-impl Peer {
+impl<I: Carrier> Peer<I> {
     /// Receives and sends until there is a reason to end.
     async fn talk(&mut self) -> RequestEnd {
         let mut pings =
@@ -253,7 +264,7 @@ async fn pass_on(
     message: WebSocketMessage<'_>,
     session: &WebSocketSession,
     sender: &mut Sender,
-    io: &mut TokioIo<Upgraded>,
+    io: &mut impl Carrier,
 ) -> Result<(), RequestEnd> {
     if let Some(membership) = &session.membership {
         // Fails when there is no receiver, and this connection is one.

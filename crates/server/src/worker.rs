@@ -2,12 +2,12 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use hyper::{Request, Response, body::Incoming, header::ALT_SVC, service::service_fn};
+use hyper::{Request, Response, body::Incoming, ext::Protocol, header::ALT_SVC, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo},
     server::conn::auto,
 };
-use squall_http3::RequestBody;
+use squall_http3::{ConnectProtocol, RequestBody};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -17,7 +17,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, rustls::HandshakeKind};
 
 use crate::{
-    answer::answer,
+    answer::{answer, answer_connect},
     body::ReplyBody,
     connection::{Connection, Cut, Socket},
     limits,
@@ -120,7 +120,13 @@ impl squall_http3::Service for Connection {
     type Body = ReplyBody;
 
     async fn answer(self: Arc<Self>, request: Request<RequestBody>) -> Option<Response<ReplyBody>> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        if let Some(ConnectProtocol(protocol)) = head.extensions.remove::<ConnectProtocol>() {
+            if protocol == b"websocket" {
+                head.extensions.insert(Protocol::from_static("websocket"));
+            }
+            return answer_connect(self, head, body).await.ok();
+        }
         answer(self, head, body).await.ok()
     }
 
@@ -128,6 +134,10 @@ impl squall_http3::Service for Connection {
         let counters = self.worker.counters();
         let counter = if is_complete { &counters.tls_handshakes } else { &counters.tls_handshakes_failed };
         counter.add(1);
+    }
+
+    fn has_extended_connect(&self) -> bool {
+        true
     }
 
     fn head_timeout(&self) -> Duration {
