@@ -8,7 +8,7 @@ use squall_measure::{Cause, Phase};
 use squall_plan::limits::{RECONNECT_PAUSE_MAX, RECONNECT_PAUSE_MIN};
 use squall_plan::units::DurationText;
 use squall_wire::h1::{DecodeError, DecodeErrorKind};
-use squall_wire::{ProtocolError, ws};
+use squall_wire::{ProtocolError, StreamFailure, ws};
 
 use crate::error::Forbidden;
 use crate::sys::nanoseconds;
@@ -101,6 +101,17 @@ impl Trouble {
             _ => Cause::WebSocketProtocol,
         };
         Self::new(cause, Phase::Receiving, error.to_string())
+    }
+
+    /// A stream of HTTP/2 or HTTP/3 ended without a whole response.
+    pub(crate) fn stream(failure: StreamFailure, phase: Phase) -> Self {
+        let cause = match failure {
+            StreamFailure::Reset(_) => Cause::StreamReset,
+            StreamFailure::Unprocessed(_) => Cause::StreamRefused,
+            StreamFailure::Malformed(_) => Cause::HttpProtocol,
+            StreamFailure::HeadTooLarge => Cause::HeadTooLarge,
+        };
+        Self::new(cause, phase, failure.to_string())
     }
 
     /// What the operating system said of a socket.

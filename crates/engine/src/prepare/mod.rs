@@ -109,7 +109,10 @@ impl Prepared {
             let key = &origin.key;
             let rows = rows.rows_of(plan, key);
             let versions = (key.http, origin.may_speak_h3());
-            let template = Template { plan, versions, origin_idx: origin_idx as u32, rows, follows };
+            let is_stream = offer.is_some() && !matches!(key.http, HttpVersion::Http11 | HttpVersion::Auto);
+            let protocol = is_stream.then_some("websocket");
+            let template =
+                Template { plan, versions, origin_idx: origin_idx as u32, rows, follows, protocol };
             let file = open_body(&plan.body)?;
             let forwarder = origins.forwarder(&plan.url);
             refuse_forwarded_h2(key, forwarder)?;
@@ -118,7 +121,7 @@ impl Prepared {
                 let mut request =
                     template.encode(&agent.value, file.clone(), forwarder, Some(&mut *table))?;
                 if offer.is_some() {
-                    request.kind = RequestKind::Upgrade;
+                    request.kind = if is_stream { RequestKind::Connect } else { RequestKind::Upgrade };
                 }
                 requests.push(request);
                 weights.push(u64::from(plan.weight.get()) * u64::from(agent.weight.get()));
@@ -253,7 +256,8 @@ impl Prepared {
         let (versions, key) = ((origin.key.http, origin.may_speak_h3()), origin.key.clone());
         let rows = self.rows_of(spec, &key);
         let forwarder = self.load.network.proxy.as_ref().filter(|_| plan.url.scheme() == "http");
-        let template = Template { plan, versions, origin_idx: origin_idx as u32, rows, follows: false };
+        let template =
+            Template { plan, versions, origin_idx: origin_idx as u32, rows, follows: false, protocol: None };
         let mut request = template.encode("", open_body(&plan.body)?, forwarder, None)?;
         if offer.is_some() {
             request.kind = RequestKind::Upgrade;
@@ -314,6 +318,11 @@ impl Prepared {
         self.sessions.as_ref().is_some_and(|sessions| sessions.websocket.is_some())
     }
 
+    /// Whether any of them is a stream of an HTTP/2 or HTTP/3 connection.
+    pub(crate) fn carries_websockets(&self) -> bool {
+        self.opens_websockets() && self.may_speak_h2()
+    }
+
     /// The most requests that a connection of this load carries at a time: a closed model has as many users for each.
     pub(crate) fn requests_per_connection(&self) -> u32 {
         if self.sessions.is_some() {
@@ -356,6 +365,7 @@ impl Prepared {
             origin_idx: request.origin_idx,
             rows: request.rows,
             follows: true,
+            protocol: None,
         };
         template.encode(user_agent, request.file.clone(), forwarder, None).ok()
     }
@@ -385,6 +395,7 @@ impl Prepared {
             origin_idx: origin_idx as u32,
             rows: request.rows,
             follows: true,
+            protocol: None,
         };
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);

@@ -70,7 +70,7 @@ pub(crate) struct OriginTls {
 /// Scheme, host and port of a URL, and the version of HTTP: connections of different versions are not shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OriginKey {
-    pub(super) is_tls: bool,
+    pub(crate) is_tls: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) http: HttpVersion,

@@ -137,6 +137,8 @@ pub(super) struct Template<'a> {
     pub(super) origin_idx: u32,
     pub(super) rows: VersionRows,
     pub(super) follows: bool,
+    /// Of a stream that is opened for another protocol.
+    pub(super) protocol: Option<&'static str>,
 }
 
 impl Template<'_> {
@@ -166,12 +168,18 @@ impl Template<'_> {
         };
         let fields = match http {
             HttpVersion::Http11 | HttpVersion::Http3 => None,
-            HttpVersion::Http2 | HttpVersion::Auto => Some(
-                h2::prepare(&head, url.scheme(), table)
-                    .map_err(|error| cannot_encode(&error, url.as_str()))?,
-            ),
+            HttpVersion::Http2 | HttpVersion::Auto => {
+                let fields = match self.protocol {
+                    Some(protocol) => h2::prepare_extended(&head, (url.scheme(), protocol), table),
+                    None => h2::prepare(&head, url.scheme(), table),
+                };
+                Some(fields.map_err(|error| cannot_encode(&error, url.as_str()))?)
+            }
         };
-        let section = may_be_h3.then(|| h3::prepare(&head, url.scheme()));
+        let section = may_be_h3.then(|| match self.protocol {
+            Some(protocol) => h3::prepare_extended(&head, (url.scheme(), protocol)),
+            None => h3::prepare(&head, url.scheme()),
+        });
         let section = section.transpose().map_err(|error| cannot_encode(&error, url.as_str()))?;
         let body_at = bytes.len();
         if let Body::Bytes(body) = body {

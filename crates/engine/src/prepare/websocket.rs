@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use squall_measure::{Cause, Phase};
-use squall_plan::{Header, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad};
+use squall_plan::{
+    Header, HttpVersion, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad,
+};
 use squall_wire::ws::deflate::Params;
 use squall_wire::ws::{MessageKind, handshake};
 
@@ -104,14 +106,18 @@ impl WebSocketPolicy {
 }
 
 impl Offer {
-    /// The request with the fields of the opening handshake (RFC 6455 4.1). Fields that the user gave come behind.
+    /// The request with the fields of the opening handshake (RFC 6455 4.1); in HTTP/2 and HTTP/3, that of a stream (RFC 8441 5). Fields that the
+    /// user gave come behind.
     pub(crate) fn opening(&self, plan: &RequestPlan) -> RequestPlan {
-        let mut headers = vec![
-            header("Connection", "Upgrade"),
-            header("Upgrade", "websocket"),
-            header("Sec-WebSocket-Version", handshake::VERSION),
-            header("Sec-WebSocket-Key", KEY_PLACE),
-        ];
+        let is_stream = matches!(plan.http, HttpVersion::Http2 | HttpVersion::Http3);
+        let mut headers = vec![header("Sec-WebSocket-Version", handshake::VERSION)];
+        if !is_stream {
+            headers.extend([
+                header("Connection", "Upgrade"),
+                header("Upgrade", "websocket"),
+                header("Sec-WebSocket-Key", KEY_PLACE),
+            ]);
+        }
         if !self.subprotocols.is_empty() {
             headers.push(header("Sec-WebSocket-Protocol", &self.subprotocols.join(", ")));
         }
@@ -119,25 +125,29 @@ impl Offer {
             headers.push(header("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits"));
         }
         headers.extend(plan.headers.iter().cloned());
-        RequestPlan { method: "GET".to_owned(), headers, ..plan.clone() }
+        let method = if is_stream { "CONNECT" } else { "GET" };
+        RequestPlan { method: method.to_owned(), headers, ..plan.clone() }
     }
 
-    /// What the server has agreed to with its answer 101 to a request with this key; `field`: the value of one of its fields.
+    /// What the server has agreed to with its answer 101 to a request with this key, or with its answer to one without a key, for a stream;
+    /// `field`: the value of one of its fields.
     ///
     /// # Errors
     /// When the answer is none to this request (RFC 6455 4.1), or has something that was not offered.
     pub(crate) fn agreed(
         &self,
-        key: HandshakeKey,
+        key: Option<HandshakeKey>,
         field: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Params>, Trouble> {
         let wrong = |text: String| Err(Trouble::new(Cause::WebSocketProtocol, Phase::Receiving, text));
-        let upgrade = field("upgrade").unwrap_or_default();
-        if !upgrade.eq_ignore_ascii_case("websocket") {
-            return wrong(format!("the server switched to `{upgrade}`, not to `websocket`"));
-        }
-        if field("sec-websocket-accept").as_deref() != Some(handshake::accept(&key.text()).as_str()) {
-            return wrong("the server's `Sec-WebSocket-Accept` does not match the key".to_owned());
+        if let Some(key) = key {
+            let upgrade = field("upgrade").unwrap_or_default();
+            if !upgrade.eq_ignore_ascii_case("websocket") {
+                return wrong(format!("the server switched to `{upgrade}`, not to `websocket`"));
+            }
+            if field("sec-websocket-accept").as_deref() != Some(handshake::accept(&key.text()).as_str()) {
+                return wrong("the server's `Sec-WebSocket-Accept` does not match the key".to_owned());
+            }
         }
         match field("sec-websocket-protocol") {
             Some(name) if !self.subprotocols.contains(&name) => {

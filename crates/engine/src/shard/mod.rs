@@ -178,7 +178,7 @@ impl Shard {
         }
         connections.note_quic_end(recorder);
         recorder.pulse.end(connections.now_ns, schedule.backlog(connections));
-        connections.part_with_all(recorder);
+        connections.part_with_all(schedule, recorder);
         connections.part_with_parked(recorder);
         connections.flush_quic();
     }

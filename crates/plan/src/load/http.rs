@@ -58,7 +58,7 @@ pub(super) fn plan(
     let name = default_name(&targets);
     let requests = given.take(shared.requests(&targets));
     if let Some(requests) = &requests {
-        given.take(refuse_without_effect(&connections, requests));
+        given.take(refuse_without_effect(given.kind(), &connections, requests));
         given.take(refuse_with_http3(&network, &tls, requests));
         let is_quic = requests.iter().any(RequestPlan::may_be_http3);
         connections.quic = connection::quic_policy(&mut given, is_quic, "http 3");
@@ -82,6 +82,7 @@ pub(super) fn plan(
 
 /// Refuses what belongs to a version of HTTP that no request can be in.
 fn refuse_without_effect(
+    kind: LoadType,
     connections: &ConnectionPolicy,
     requests: &[RequestPlan],
 ) -> Result<(), OptionProblem> {
@@ -92,7 +93,12 @@ fn refuse_without_effect(
         return Ok(());
     }
     if connections.stream_count.get() > 1 && !requests.iter().any(may_have_streams) {
-        let help = "use HTTP/2: `--http 2` with TLS, `--h2c` without; for HTTP/1.1 there is `--pipeline N`";
+        let help = match kind {
+            LoadType::WebSocket => {
+                "over HTTP/1.1 a connection is one WebSocket; add `--http 2` or `--http 3`"
+            }
+            _ => "use HTTP/2: `--http 2` with TLS, `--h2c` without; for HTTP/1.1 there is `--pipeline N`",
+        };
         return refused("streams", "`--streams` needs HTTP/2, but all requests use HTTP/1.1", help);
     }
     if connections.pipeline_depth.get() > 1

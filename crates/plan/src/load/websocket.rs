@@ -10,14 +10,15 @@ use crate::limits::WEBSOCKET_MESSAGE_BYTES_MAX;
 use crate::options::table::{
     BINARY, COMPRESS, GREETING, KEEP_IDLE, MESSAGE, MESSAGE_ARRIVAL, MESSAGE_COUNT, MESSAGE_PACING,
     MESSAGE_PAUSE, MESSAGE_RATE, MESSAGE_SIZE, PUBLISH, RECEIVE, STORM, SUBPROTOCOL, SUBSCRIBE,
-    WEBSOCKET_CLOSE, WEBSOCKET_CONNECTIONS, WEBSOCKET_DURATION, WEBSOCKET_JITTER, WEBSOCKET_NO_REOPEN,
-    WEBSOCKET_PING, WEBSOCKET_RAMP, WEBSOCKET_THREADS, WEBSOCKET_TIMEOUT, WEBSOCKET_WARMUP,
+    WEBSOCKET_CLOSE, WEBSOCKET_CONNECTIONS, WEBSOCKET_DURATION, WEBSOCKET_HTTP, WEBSOCKET_JITTER,
+    WEBSOCKET_NO_REOPEN, WEBSOCKET_PING, WEBSOCKET_RAMP, WEBSOCKET_THREADS, WEBSOCKET_TIMEOUT,
+    WEBSOCKET_WARMUP,
 };
 use crate::options::{LoadType, ReadContext, Reading};
 use crate::units::Ramp;
 use crate::{
-    Arrival, CloseMode, Expect, HttpLoad, LoadSpec, MessageExchange, MessagePayload, MessageRate,
-    OptionProblem, Pacing, PortablePlan, Problems, Profile, WebSocketLoad, What,
+    Arrival, CloseMode, Expect, HttpLoad, HttpVersion, LoadSpec, MessageExchange, MessagePayload,
+    MessageRate, OptionProblem, Pacing, PortablePlan, Problems, Profile, WebSocketLoad, What,
 };
 
 /// The plan of WebSockets.
@@ -34,6 +35,7 @@ pub fn websocket(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePl
     let when = given.take(timing.when());
     let timeout = given.or_default(&WEBSOCKET_TIMEOUT);
     let message = message(&mut given, exchange);
+    refuse_auto(&mut given);
     let load = WebSocketLoad {
         // Made of the URLs below.
         http: HttpLoad {
@@ -64,6 +66,15 @@ pub fn websocket(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePl
             .for_each(|request| request.pattern = request.pattern.replacen("http", "ws", 1));
         What::WebSocket(WebSocketLoad { http, ..load })
     })
+}
+
+/// Whether a connection is a WebSocket or carries many is to be known before it is opened.
+fn refuse_auto(given: &mut Reading<'_>) {
+    if given.one(&WEBSOCKET_HTTP) == Some(HttpVersion::Auto) {
+        let message = "WebSockets need a version of HTTP that is known beforehand, not `auto`";
+        let help = "write `--http 1.1`, `--http 2` or `--http 3`";
+        given.take(Err::<(), _>(OptionProblem::of("http", message, help)));
+    }
 }
 
 fn exchange(given: &mut Reading<'_>) -> MessageExchange {

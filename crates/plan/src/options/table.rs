@@ -440,6 +440,11 @@ options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     /// knowledge and `auto` is 1.1. `3` is HTTP/3 over QUIC, for https URLs. `auto` begins with 2 or 1.1 over TLS, and moves to 3 once the
     /// server announces it (Alt-Svc). A URL with the scheme `h2` (TLS), `h2c` (plain TCP) or `h3` (QUIC) implies the version.
     HTTP: HttpVersion = choice("http", "VERSION").of(&[Http, Stream]);
+    /// HTTP version that carries the WebSockets: 1.1, 2 or 3 [default: 1.1]
+    ///
+    /// With `2` (RFC 8441) and `3` (RFC 9220), each WebSocket is a stream of a connection, opened by an extended CONNECT, which the
+    /// server must offer. For ws URLs, `2` is h2c by prior knowledge; `3` needs a wss URL.
+    WEBSOCKET_HTTP: HttpVersion = choice("http", "VERSION").of(&[WebSocket]);
     /// HTTP version: 1.1, 2, 3 or auto (1.1 or 2, as the server chooses) [default: auto]
     REPLAY_HTTP: HttpVersion = choice("http", "VERSION").of(&[Replay]);
     /// Use HTTP/2 for http URLs: by prior knowledge, or with --h2c=upgrade by an HTTP/1.1 upgrade
@@ -448,12 +453,14 @@ options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     H2C: H2c = choice("h2c", "HOW").or("prior").rare();
     /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit
     STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[Http, Stream]);
+    /// WebSockets per HTTP/2 or HTTP/3 connection, up to the server's limit
+    WEBSOCKET_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).default("1").of(&[WebSocket]);
     /// Concurrent requests per HTTP/2 or HTTP/3 connection, up to the server's limit [default: 100]
     REPLAY_STREAMS: NonZeroU32 = option("streams", "N", Number, values::streams).of(&[Replay]);
     /// HTTP/2 and HTTP/3: flow-control window of each stream [default: 1GiB; HTTP/3: 16MiB]
-    WINDOW: u32 = option("window", "SIZE", Size, values::stream_window).rare();
+    WINDOW: u32 = option("window", "SIZE", Size, values::stream_window).rare().of(&[Http, Stream, WebSocket, Replay]);
     /// HTTP/2 and HTTP/3: flow-control window of each connection [default: 1GiB; HTTP/3: 64MiB]
-    CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare();
+    CONNECTION_WINDOW: u32 = option("connection-window", "SIZE", Size, values::connection_window).rare().of(&[Http, Stream, WebSocket, Replay]);
     /// Pipelined requests in flight per HTTP/1.1 connection
     PIPELINE: NonZeroU32 = option("pipeline", "N", Number, values::pipeline).default("1").conflicts(&["no-keepalive", "rate"]).rare().of(&[Http, Replay]);
     /// Time limit for opening a connection, including proxy and TLS handshakes
@@ -480,7 +487,7 @@ options! { CONNECTED, "Connection", &[Http, Stream, Replay];
     PROXY: Proxy = option("proxy", "URL", Text, parse_proxy).rare().of(&[Http, Stream, WebSocket, Replay]);
 }
 
-options! { DATAGRAMS, "QUIC", &[Http, Stream, Handshake, Idle, Replay];
+options! { DATAGRAMS, "QUIC", &[Http, Stream, WebSocket, Handshake, Idle, Replay];
     /// Make QUIC handshakes, as HTTP/3 does, instead of TLS handshakes over TCP
     ///
     /// The ALPN protocol is `h3` unless --alpn says otherwise.

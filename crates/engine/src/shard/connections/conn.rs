@@ -9,6 +9,7 @@ use squall_wire::h1::Decoder;
 use crate::driver::Call;
 use crate::driver::stream::{CallKind, StreamBody};
 use crate::quic::QuicSession;
+use crate::shard::connections::carrier::{CarriedStream, Carrier};
 use crate::shard::connections::websocket::WebSocket;
 use crate::sys::Fd;
 use crate::tls::TlsStream;
@@ -90,6 +91,10 @@ pub(in crate::shard) struct ConnCold {
     pub(in crate::shard) goodbye: Option<Goodbye>,
     /// Its codec, once it speaks WebSocket.
     pub(in crate::shard) websocket: Option<Box<WebSocket>>,
+    /// The WebSockets that it carries, where it is opened for them.
+    pub(in crate::shard) carrier: Option<Box<Carrier>>,
+    /// The stream that it is, where it is a WebSocket on another connection.
+    pub(in crate::shard) carried: Option<CarriedStream>,
     /// The user and the token of the call that opened it, where a driver holds it.
     pub(in crate::shard) held_by: Option<(u32, u32)>,
 }

@@ -117,7 +117,7 @@ impl Connections {
             return self.close_when_over(schedule, recorder, conn_idx);
         }
         let head = recorder.sink.head_of(place);
-        let agreed = offer.agreed(self.handshake_key(conn_idx), |name| field_of(head, name));
+        let agreed = offer.agreed(Some(self.handshake_key(conn_idx)), |name| field_of(head, name));
         let owner = self.owner_of(&exchange);
         self.conns[conn_idx].client = None;
         match agreed {

@@ -143,7 +143,8 @@ impl Connections {
         let Some(chunk) = client.next_chunk(CHUNK_BYTES, &mut self.io.out) else { return Ok(false) };
         let Some(stream_id) = client.stream_of(chunk.slot) else { return Ok(true) };
         let head_bytes = self.io.out.len();
-        let is_growing = self.has_growing_body(&self.exchanges[self.place_of(conn_idx, chunk.slot)]);
+        let is_growing = self.is_carrier(conn_idx)
+            || self.has_growing_body(&self.exchanges[self.place_of(conn_idx, chunk.slot)]);
         if let Err(trouble) = self.append_body(conn_idx, chunk) {
             self.io.out.clear();
             self.give_up_body(schedule, recorder, conn_idx, chunk.slot, trouble)?;

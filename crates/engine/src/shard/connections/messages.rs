@@ -58,11 +58,31 @@ impl Connections {
         conn_idx: usize,
         range: std::ops::Range<usize>,
     ) {
-        let Some(mut websocket) = self.conns[conn_idx].cold.websocket.take() else { return };
         let mut read = std::mem::take(&mut self.io.read);
-        let said = self.decode_all(schedule, recorder, conn_idx, (&mut websocket, &mut read[range]));
+        let said = self.decode_all(schedule, recorder, conn_idx, &mut read[range]);
         self.io.read = read;
-        self.conns[conn_idx].cold.websocket = Some(websocket);
+        self.follow(schedule, recorder, conn_idx, said);
+    }
+
+    /// Reads messages that a stream of another connection has brought.
+    pub(super) fn decode_plain(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        input: &mut [u8],
+    ) {
+        let said = self.decode_all(schedule, recorder, conn_idx, input);
+        self.follow(schedule, recorder, conn_idx, said);
+    }
+
+    fn follow(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        said: Said,
+    ) {
         match said {
             Said::Nothing => schedule.after_messages(self, conn_idx),
             Said::Closed(code, reason) => {
@@ -73,6 +93,19 @@ impl Connections {
     }
 
     fn decode_all(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+        conn_idx: usize,
+        input: &mut [u8],
+    ) -> Said {
+        let Some(mut websocket) = self.conns[conn_idx].cold.websocket.take() else { return Said::Nothing };
+        let said = self.decode_with(schedule, recorder, conn_idx, (&mut websocket, input));
+        self.conns[conn_idx].cold.websocket = Some(websocket);
+        said
+    }
+
+    fn decode_with(
         &mut self,
         schedule: &mut ShardSchedule,
         recorder: &mut ShardRecorder,
@@ -147,6 +180,9 @@ impl Connections {
                 websocket.outbox.close(code, reason, key, out);
             }
         });
+        if let Some(stream) = &mut self.conns[conn_idx].cold.carried {
+            stream.is_ending = true;
+        }
     }
 
     /// Appends a frame to what the connection has to send.
@@ -179,7 +215,8 @@ impl Connections {
     /// The close frame before a close from our side, as far as the socket takes it at once.
     pub(in crate::shard) fn part_websocket(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let Some(websocket) = &self.conns[conn_idx].cold.websocket else { return };
-        if websocket.is_closing || self.conns[conn_idx].is_blocked() {
+        // A socket that is full takes no close frame either; a stream ends behind what waits.
+        if websocket.is_closing || self.conns[conn_idx].is_blocked() && !self.is_carried(conn_idx) {
             return;
         }
         self.send_close(conn_idx, CloseCode::NORMAL, "");

@@ -1,12 +1,14 @@
 //! The connections of one event loop, and the requests in flight on them.
 //!
 //! Owns: sockets, pools, the exchange table, the poller, the buffers of reads and writes. Never: decides what starts when.
-//! Its methods are in `open` (connect, tunnel, TLS), `quic` and `http3` (all that differs where datagrams carry a connection), `alternative` (HTTP/3 that an origin announces), `park` (kept and silent), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
+//! Its methods are in `open` (connect, tunnel, TLS), `quic` and `http3` (all that differs where datagrams carry a connection), `alternative` (HTTP/3 that an origin announces), `park` (kept and silent), `carried` (WebSockets that are streams), `events`, `send`, `receive` and `peek` (bytes), `streams` (requests on an open connection), `pool`
 //! (which connection a request gets) and `settle` (how each request ends).
 
 mod acks;
 mod alternative;
 mod calls;
+mod carried;
+pub(super) mod carrier;
 pub(super) mod conn;
 mod events;
 mod held;
@@ -74,6 +76,8 @@ pub(in crate::shard) struct Connections {
     pub(in crate::shard) masks: SplitMix,
     /// Of the keys of their opening handshakes.
     pub(in crate::shard) handshake_seed: u64,
+    /// WebSockets are streams of connections in HTTP/2 or HTTP/3, where their origin is spoken to in that.
+    pub(in crate::shard) carries: bool,
     /// A response came in part: the rest is not left waiting for a tick.
     pub(in crate::shard) is_mid_response: bool,
     pub(in crate::shard) now_ns: u64,
@@ -85,6 +89,8 @@ pub(in crate::shard) struct OriginState {
     pub(in crate::shard) version: Option<Version>,
     /// How its responses are acknowledged.
     pub(in crate::shard) acks: AckTrial,
+    /// Connections to it that may have streams left for WebSockets.
+    carriers: Vec<u32>,
     /// What it has announced, where that is followed.
     alternative: Option<Box<Alternative>>,
 }
@@ -138,6 +144,8 @@ pub(in crate::shard) struct IoBuffers {
     /// What one connection sends in one go, and the slots of the requests that end in it.
     pub(in crate::shard) out: Vec<u8>,
     pub(in crate::shard) ending: Vec<u32>,
+    /// What a WebSocket's stream has brought: kept for its capacity.
+    carried: Vec<u8>,
     /// What a stream of QUIC has brought: kept for its capacity.
     pub(in crate::shard) parts: Vec<Bytes>,
 }
@@ -207,6 +215,7 @@ impl Connections {
             counts: Counts::default(),
             masks,
             handshake_seed,
+            carries: prepared.carries_websockets(),
             is_mid_response: false,
             now_ns: start_ns,
             prepared,
@@ -242,7 +251,7 @@ impl OriginState {
     /// `is_alone`: whether a read holds one response.
     pub(in crate::shard) fn new(origin: &Origin, is_alone: bool) -> Self {
         let alternative = origin.alternative.is_some().then(Box::default);
-        Self { version: None, acks: AckTrial::new(is_alone), alternative }
+        Self { version: None, acks: AckTrial::new(is_alone), carriers: Vec::new(), alternative }
     }
 }
 
@@ -254,6 +263,7 @@ impl IoBuffers {
             head_caches: HeadCaches::default(),
             out: Vec::new(),
             ending: Vec::new(),
+            carried: Vec::new(),
             parts: Vec::new(),
         }
     }
@@ -263,6 +273,11 @@ impl Limits {
     fn new(prepared: &Prepared, part: &ShardPart, warm_until_ns: u64) -> Self {
         let policy = &prepared.load.connections;
         let stride = stride(prepared);
+        // A WebSocket has its own place, and its stream one on the connection that carries it.
+        let stream_count = match prepared.carries_websockets() {
+            true => policy.stream_count.get(),
+            false => policy.stream_count.get().min(stride),
+        };
         let conduct = prepared.sessions.as_ref().map(|sessions| sessions.conduct);
         Self {
             warm_until_ns,
@@ -272,9 +287,9 @@ impl Limits {
             served_max: policy.request_count_max.map_or(u32::MAX, std::num::NonZero::get),
             depth: u16::try_from(policy.pipeline_depth.get()).unwrap_or(u16::MAX),
             // Origins that were not known at the start have no more places than HTTP/1.1 needs.
-            stream_count: policy.stream_count.get().min(stride),
+            stream_count,
             stride,
-            h2_stride: stride,
+            h2_stride: stride.max(stream_count.next_power_of_two()),
             slot_count_max: part.connection_count_max(&prepared.load.when),
             open_per_turn_max: if conduct.is_some() { HANDSHAKES_OPEN_PER_TURN } else { OPEN_PER_TURN_MAX },
             // Where connections are the load, their schedule decides that.

@@ -60,6 +60,9 @@ impl Connections {
         let deadline_ns = self.now_ns + self.opening_timeout_ns(conn_idx);
         let call_ns = self.deadline_of_opener(conn_idx).unwrap_or(u64::MAX);
         self.deadlines[conn_idx] = deadline_ns.min(call_ns);
+        if self.is_carried(conn_idx) {
+            return self.board(schedule, recorder, conn_idx);
+        }
         let begun = match quic_remote {
             None => self.dial(conn_idx).and_then(|connect| self.adopt(recorder, conn_idx, connect)),
             Some(remote) => self.open_quic(schedule, recorder, conn_idx, remote).map(|()| false),
@@ -319,7 +322,8 @@ impl Connections {
         self.counts.opening -= 1;
         self.deadlines[conn_idx] = u64::MAX;
         recorder.pulse.snapshot.connections_opened += 1;
-        recorder.pulse.connections_open += 1;
+        // Of WebSockets, those are open that have a stream.
+        recorder.pulse.connections_open += u64::from(!self.is_carrier(conn_idx));
         self.control.note_connected();
         if schedule.sessions.is_some() {
             return schedule.on_session_ready(self, recorder, conn_idx);
@@ -349,12 +353,15 @@ impl Connections {
     pub(in crate::shard) fn vacate(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         self.drop_peeked(conn_idx);
         self.note_header_bytes(recorder, conn_idx);
+        self.leave_carrier(recorder, conn_idx);
+        let is_carrier = self.is_carrier(conn_idx);
         if self.conns[conn_idx].cold.quic.is_some() {
             self.end_quic(recorder, conn_idx);
         }
         let conn = &mut self.conns[conn_idx];
         match conn.state {
             ConnState::Vacant => return,
+            ConnState::Open if is_carrier => {}
             ConnState::Open => recorder.pulse.connections_open -= 1,
             ConnState::Connecting | ConnState::Tunnelling | ConnState::Handshaking => {
                 self.counts.opening -= 1;

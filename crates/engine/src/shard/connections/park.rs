@@ -25,7 +25,12 @@ impl Connections {
         let has_plain = conn.tls.as_ref().is_some_and(|tls| !matches!(tls.chunk(), Ok(None)));
         let is_quiet =
             conn.cold.websocket.as_ref().is_none_or(|it| it.is_silent() && conn.cold.pinged_ns == 0);
-        conn.client.is_none() && conn.cold.quic.is_none() && !conn.wants_write() && !has_plain && is_quiet
+        conn.client.is_none()
+            && conn.cold.quic.is_none()
+            && conn.cold.carried.is_none()
+            && !conn.wants_write()
+            && !has_plain
+            && is_quiet
     }
 
     /// Parks a kept connection, if it is silent; its slot is free then. `drops_session`: nothing will be sent through its TLS session.

@@ -520,7 +520,9 @@ impl Conn {
 
     /// Whether it is protected: what is on it is a session of TLS.
     pub(in crate::shard) fn is_secure(&self) -> bool {
-        self.tls.is_some() || self.cold.quic.is_some()
+        self.tls.is_some()
+            || self.cold.quic.is_some()
+            || self.cold.carried.is_some_and(|stream| stream.is_secure)
     }
 }
 

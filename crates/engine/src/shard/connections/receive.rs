@@ -307,6 +307,9 @@ impl Connections {
         event: Event,
         first_ns: u64,
     ) {
+        if self.is_carrier(conn_idx) {
+            return self.on_carrier_event(schedule, recorder, conn_idx, (event, first_ns));
+        }
         match event {
             Event::Received { slot, bytes, response } => {
                 let place = self.place_of(conn_idx, slot);

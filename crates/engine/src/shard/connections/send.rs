@@ -46,6 +46,7 @@ impl Connections {
         recorder: &mut ShardRecorder,
     ) {
         let mut unsent = std::mem::take(&mut self.turn.unsent);
+        self.send_all_carried(schedule, recorder, &mut unsent);
         for conn_idx in unsent.drain(..) {
             self.send(schedule, recorder, conn_idx as usize);
         }
@@ -61,6 +62,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
+        if self.is_carried(conn_idx) {
+            return self.send_carried(schedule, recorder, conn_idx);
+        }
         if self.quic.is_some() && self.conns[conn_idx].cold.quic.is_some() {
             return self.send_quic(schedule, recorder, conn_idx);
         }
@@ -160,6 +164,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) -> bool {
+        if self.is_carrier(conn_idx) {
+            return self.start_carried(schedule, recorder, conn_idx);
+        }
         let conn = &mut self.conns[conn_idx];
         let Some(client) = &mut conn.client else { return false };
         let Some(slot) = client.next_reserved() else { return false };
@@ -265,6 +272,10 @@ impl Connections {
     }
 
     pub(super) fn append_body(&mut self, conn_idx: usize, chunk: Chunk) -> Result<(), Trouble> {
+        if self.is_carrier(conn_idx) {
+            self.append_carried(conn_idx, chunk);
+            return Ok(());
+        }
         let place = self.place_of(conn_idx, chunk.slot);
         if self.has_growing_body(&self.exchanges[place]) {
             self.append_growing(conn_idx, chunk.slot, (chunk.offset, chunk.bytes));

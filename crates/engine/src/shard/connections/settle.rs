@@ -170,6 +170,9 @@ impl Connections {
         conn_idx: usize,
         trouble: &Trouble,
     ) {
+        if self.is_carrier(conn_idx) {
+            return self.fail_carrier(schedule, recorder, conn_idx, trouble);
+        }
         if schedule.lose_kept(self, recorder, conn_idx, trouble)
             || self.fall_back(schedule, recorder, conn_idx, trouble)
         {
@@ -353,6 +356,9 @@ impl Connections {
         recorder: &mut ShardRecorder,
         conn_idx: usize,
     ) {
+        if self.is_carrier(conn_idx) {
+            return self.close_carrier(schedule, recorder, conn_idx);
+        }
         if self.conns[conn_idx].in_flight() > 0 {
             return self.fail(schedule, recorder, conn_idx, &Trouble::closed(Phase::Waiting));
         }
@@ -375,6 +381,7 @@ impl Connections {
             return self.close_quic(recorder, conn_idx, ErrorCode::H3_NO_ERROR.0);
         }
         self.part_websocket(recorder, conn_idx);
+        self.part_carried(conn_idx);
         match (self.limits.close, &self.conns[conn_idx].socket) {
             (CloseMode::Rst, Some(socket)) => {
                 let _ = reset_on_close(socket);
@@ -394,11 +401,23 @@ impl Connections {
     }
 
     /// The run is over: what is open is closed.
-    pub(in crate::shard) fn part_with_all(&mut self, recorder: &mut ShardRecorder) {
-        for conn_idx in 0..self.conns.len() {
-            if self.conns[conn_idx].state == ConnState::Open {
-                self.part(recorder, conn_idx);
-            }
+    pub(in crate::shard) fn part_with_all(
+        &mut self,
+        schedule: &mut ShardSchedule,
+        recorder: &mut ShardRecorder,
+    ) {
+        let open = (0..self.conns.len()).filter(|conn_idx| self.conns[*conn_idx].state == ConnState::Open);
+        let (carried, others): (Vec<_>, Vec<_>) = open.partition(|conn_idx| self.is_carried(*conn_idx));
+        for conn_idx in carried {
+            self.part(recorder, conn_idx);
+            self.vacate(recorder, conn_idx);
+        }
+        if self.carries {
+            // What ends streams precedes what ends their connections.
+            self.send_unsent(schedule, recorder);
+        }
+        for conn_idx in others {
+            self.part(recorder, conn_idx);
         }
     }
 
@@ -437,6 +456,9 @@ impl Connections {
             ConnState::Handshaking => {
                 self.end_late_opening(schedule, recorder, conn_idx, Phase::TlsHandshaking);
             }
+            ConnState::Open if self.is_carrier(conn_idx) => {
+                self.on_carrier_deadline(schedule, recorder, conn_idx);
+            }
             ConnState::Open if schedule.on_session_deadline(self, recorder, conn_idx) => {}
             ConnState::Open => self.end_late_requests(schedule, recorder, conn_idx),
         }
@@ -470,7 +492,7 @@ impl Connections {
         }
         for conn_idx in 0..self.conns.len() {
             // What was kept until now is ours to close at the end.
-            if self.is_kept(conn_idx) {
+            if self.is_kept(conn_idx) || self.is_carrier(conn_idx) {
                 continue;
             }
             for slot in self.slots(conn_idx) {

@@ -122,6 +122,10 @@ impl Connections {
     /// Slots of the requests in flight on a connection, the oldest first.
     pub(in crate::shard) fn slots(&self, conn_idx: usize) -> Vec<u32> {
         let conn = &self.conns[conn_idx];
+        if self.is_carrier(conn_idx) {
+            // Its streams are WebSockets, which have slots of their own in the table of connections.
+            return Vec::new();
+        }
         let mut slots = conn.client.as_ref().map_or_else(Vec::new, Client::slots);
         slots.extend(conn.has_opener.then_some(0));
         slots
@@ -170,13 +174,8 @@ impl Connections {
             }
             return;
         }
-        let cause = match failure {
-            StreamFailure::Reset(_) => Cause::StreamReset,
-            StreamFailure::Unprocessed(_) => Cause::StreamRefused,
-            StreamFailure::Malformed(_) => Cause::HttpProtocol,
-            StreamFailure::HeadTooLarge => Cause::HeadTooLarge,
-        };
-        self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, cause, failure.to_string());
+        let Trouble { cause, text, .. } = Trouble::stream(failure, Phase::Receiving);
+        self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, cause, text);
     }
 
     /// Counts the failure of a request whose slot is free already.

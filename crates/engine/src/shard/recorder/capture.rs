@@ -16,6 +16,8 @@ pub(in crate::shard) struct Captures {
 /// What is kept of a response.
 #[derive(Debug, Default)]
 pub(in crate::shard) struct Captured {
+    /// 0: the head has not come.
+    pub(in crate::shard) status: u16,
     pub(in crate::shard) headers: Vec<(String, Vec<u8>)>,
     /// As transferred.
     pub(in crate::shard) body: Vec<u8>,
@@ -48,6 +50,25 @@ impl Captures {
         self.open.remove(&place)
     }
 
+    /// The status of the response in this place, of which some has come.
+    pub(in crate::shard) fn status(&self, place: Place) -> u16 {
+        self.open.get(&place).map_or(0, |captured| captured.status)
+    }
+
+    /// What has come of the body in this place is exchanged for another buffer.
+    pub(in crate::shard) fn swap_body(&mut self, place: Place, body: &mut Vec<u8>) {
+        if let Some(captured) = self.open.get_mut(&place) {
+            std::mem::swap(&mut captured.body, body);
+        }
+    }
+
+    /// What is kept in one place belongs to another.
+    pub(in crate::shard) fn rename(&mut self, from: Place, to: Place) {
+        if let Some(captured) = self.open.remove(&from) {
+            self.open.insert(to, captured);
+        }
+    }
+
     /// The connection is gone.
     pub(in crate::shard) fn forget(&mut self, conn_idx: usize) {
         if !self.open.is_empty() {
@@ -57,6 +78,7 @@ impl Captures {
 
     pub(in crate::shard) fn head(&mut self, place: Place, head: &HeadView<'_>) {
         let Some(captured) = self.open.get_mut(&place) else { return };
+        captured.status = head.status();
         let fields = head.fields();
         captured.headers = fields
             .map(|field| (String::from_utf8_lossy(field.name).into_owned(), field.value.to_vec()))

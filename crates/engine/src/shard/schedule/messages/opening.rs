@@ -45,11 +45,18 @@ impl ShardSchedule {
         response: &Response,
     ) -> Result<Option<Params>, Trouble> {
         let captured = recorder.sink.captures.take((conn_idx, slot)).unwrap_or_default();
-        connections.judge(self, recorder, (conn_idx, slot), exchange, response)?;
+        let is_carried = connections.is_carried(conn_idx);
+        // RFC 8441 5: over HTTP/2, success is what 101 is over HTTP/1.1.
+        let is_accepted = is_carried && (200..300).contains(&response.status);
+        let judged = Response { status: if is_accepted { 101 } else { response.status }, ..*response };
+        connections.judge(self, recorder, (conn_idx, slot), exchange, &judged)?;
         let field =
             |name: &str| captured.header(name).map(|value| String::from_utf8_lossy(value).into_owned());
         match &self.messages {
-            Some(messages) => messages.policy.offer.agreed(connections.handshake_key(conn_idx), field),
+            Some(messages) => {
+                let key = (!is_carried).then(|| connections.handshake_key(conn_idx));
+                messages.policy.offer.agreed(key, field)
+            }
             None => Ok(None),
         }
     }

@@ -26,7 +26,9 @@ impl ShardSchedule {
     ) {
         let Some(sessions) = &self.sessions else { return };
         let (generation, conduct) = (connections.conns[conn_idx].generation, sessions.conduct);
-        if conduct.is_http2 {
+        if connections.is_carrier(conn_idx) {
+            connections.greet_as_carrier(self, recorder, conn_idx);
+        } else if conduct.is_http2 {
             self.greet(connections, recorder, conn_idx);
         } else if conduct.asks {
             self.ask(connections, recorder, conn_idx);
@@ -196,9 +198,13 @@ impl ShardSchedule {
     ) {
         let Some(sessions) = &mut self.sessions else { return };
         let drops_session = sessions.conduct.drops_session;
+        let is_carrier = connections.is_carrier(conn_idx);
         let conn = &mut connections.conns[conn_idx];
         if conn.state != ConnState::Open {
             return;
+        }
+        if is_carrier && let Some(client) = &mut conn.client {
+            return client.note_pause();
         }
         if conn.cold.stage == SessionStage::AwaitingTicket && conn.ticket_count() > 0 {
             sessions.ticketless_count = 0;
@@ -418,7 +424,7 @@ impl ShardSchedule {
             SessionStage::AwaitingTicket => self.end_session(connections, recorder, conn_idx),
             SessionStage::Kept => {
                 let loss = match trouble.cause {
-                    Cause::ConnectionReset => Loss::Reset,
+                    Cause::ConnectionReset | Cause::StreamReset => Loss::Reset,
                     Cause::ConnectionClosed => Loss::Closed,
                     _ => Loss::Broken,
                 };
