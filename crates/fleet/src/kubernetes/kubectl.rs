@@ -145,7 +145,7 @@ fn exchange(child: &mut Child, input: &str, is_over: &AtomicBool) -> Result<(Vec
 fn last_words(errors: &str) -> String {
     let mut lines = errors.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
     lines.next().map_or_else(String::new, |line| {
-        let line = line.trim_start_matches("error: ").trim_start_matches("Error from server ");
+        let line = PREFIXES.iter().fold(line, |line, prefix| line.trim_start_matches(prefix));
         format!(" ({})", line.trim_end_matches('.'))
     })
 }
@@ -164,15 +164,19 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Complaints of `kubectl exec` about a pod that will not come back.
 const GONE: &[&str] = &["(NotFound)", "not found", "completed pod", "container not found", "is not running"];
 
+const CONTEXT_HELP: &str =
+    "`kubectl config get-contexts` lists the contexts; correct `context` or `kubeconfig`";
+
+/// What kubectl begins its complaints with, which says nothing.
+const PREFIXES: &[&str] = &["error: ", "Error from server ", "unable to recognize \"STDIN\": "];
+
 /// Parts of kubectl's complaints, what they mean, and what helps. The most specific first.
 const COMPLAINTS: &[(&str, &str, &str)] = &[
+    ("does not exist", "the kubeconfig has no such entry", CONTEXT_HELP),
+    ("context was not found", "the kubeconfig has no such entry", CONTEXT_HELP),
     (
-        "does not exist",
-        "the kubeconfig has no such entry",
-        "`kubectl config get-contexts` lists the contexts; correct `context` or `kubeconfig`",
-    ),
-    (
-        "localhost:8080 was refused",
+        // What kubectl takes for the API server then.
+        "localhost:8080",
         "there is no kubeconfig",
         "set KUBECONFIG, or `kubeconfig` in the pool's entry",
     ),
@@ -205,9 +209,19 @@ const COMPLAINTS: &[(&str, &str, &str)] = &[
     ("forbidden", "the cluster forbids it", "`squall plan manifests PLAN` prints the Role that is needed"),
     ("connection refused", "the API server does not answer", "check that `kubectl get pods` works"),
     ("was refused", "the API server does not answer", "check that `kubectl get pods` works"),
-    ("Unable to connect", "the API server cannot be reached", "check that `kubectl get pods` works"),
-    ("timeout", "the API server does not answer in time", "check that `kubectl get pods` works"),
+    ("no such host", "the API server's name is not known", "check that `kubectl get pods` works"),
+    (
+        "unknown authority",
+        "the API server's certificate is not trusted",
+        "check that `kubectl get pods` works",
+    ),
+    // Not `timeout`, which kubectl writes into URLs.
+    ("i/o timeout", "the API server does not answer in time", "check that `kubectl get pods` works"),
+    ("handshake timeout", "the API server does not answer in time", "check that `kubectl get pods` works"),
+    ("(Timeout)", "the API server does not answer in time", "check that `kubectl get pods` works"),
     ("timed out", "the API server does not answer in time", "check that `kubectl get pods` works"),
+    ("deadline exceeded", "the API server does not answer in time", "check that `kubectl get pods` works"),
+    ("Unable to connect", "the API server cannot be reached", "check that `kubectl get pods` works"),
     ("is invalid", "the API server rejects the Job", "correct the field that it names in the pool's entry"),
 ];
 
@@ -228,6 +242,18 @@ mod tests {
                 "there is no kubeconfig",
             ),
             (
+                "error: unable to recognize \"STDIN\": Get \"http://localhost:8080/api?timeout=32s\": dial tcp 127.0.0.1:8080: connect: connection refused",
+                "there is no kubeconfig (Get \"http",
+            ),
+            (
+                "Get \"https://far.invalid/api?timeout=32s\": dial tcp: lookup far.invalid: no such host",
+                "the API server's name is not known",
+            ),
+            (
+                "Get \"https://10.0.0.1/api?timeout=32s\": dial tcp 10.0.0.1:443: connect: connection refused",
+                "the API server does not answer (",
+            ),
+            (
                 "Error from server (NotFound): error when creating \"STDIN\": namespaces \"load\" not found",
                 "the namespace does not exist",
             ),
@@ -235,6 +261,10 @@ mod tests {
             (
                 "Error from server (Forbidden): pods is forbidden: User \"a\" cannot list",
                 "the cluster forbids it ((Forbidden): pods",
+            ),
+            (
+                "Error in configuration: context was not found for specified context: x",
+                "has no such entry (Error in",
             ),
             ("error: current-context must exist in order to minify", "there is no kubeconfig, or it has"),
             ("bogus", "failed (bogus)"),

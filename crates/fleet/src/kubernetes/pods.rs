@@ -47,23 +47,26 @@ fn state(pod: &Value) -> PodState {
         || matches!(text(&status["phase"]), "Failed" | "Succeeded")
     {
         let fate = fate(pod).unwrap_or_else(|| "it has ended".to_owned());
-        return PodState::Failed(Trouble::new(format!("its pod ended before the run: {fate}"), END_HELP));
+        let help = final_help(&container_status(status)["state"]["terminated"]).unwrap_or(END_HELP);
+        return PodState::Failed(Trouble::new(format!("its pod ended before the run: {fate}"), help));
     }
     if let Some(message) = condition(status, "PodScheduled", "False") {
         return PodState::Waiting(Some(message));
     }
     let waiting = &container_status(status)["state"]["waiting"];
-    let reason = text(&waiting["reason"]);
-    if let Some((_, help)) = FINAL_REASONS.iter().find(|(name, _)| *name == reason) {
-        let words = [reason, text(&waiting["message"])].join(": ");
-        let message = format!("its container does not start: {}", words.trim_end_matches([':', ' ']));
-        return PodState::Failed(Trouble::new(message, *help));
+    let words = joined(text(&waiting["reason"]), text(&waiting["message"]));
+    if let Some(help) = final_help(waiting) {
+        return PodState::Failed(Trouble::new(format!("its container does not start: {words}"), help));
     }
     if condition(status, "Ready", "True").is_some() {
         return PodState::Ready(Pod { name: text(&pod["metadata"]["name"]).to_owned(), facts: facts(pod) });
     }
-    let words = [reason, text(&waiting["message"])].join(": ");
-    PodState::Waiting(Some(words.trim_end_matches([':', ' ']).to_owned()).filter(|words| !words.is_empty()))
+    PodState::Waiting(Some(words).filter(|words| !words.is_empty()))
+}
+
+/// What helps where a container's state has a reason that time does not remedy.
+fn final_help(state: &Value) -> Option<&'static str> {
+    FINAL_REASONS.iter().find(|(name, _)| *name == text(&state["reason"])).map(|(_, help)| *help)
 }
 
 /// What ended a pod, as far as its object says; `None` while it runs.
@@ -155,15 +158,19 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 const END_HELP: &str = "`kubectl describe pod` says more; check the node, its memory and who deletes pods";
 
-/// Reasons for which a container waits that time does not remedy, and what helps. `ErrImagePull` is tried again first.
+const PROGRAM_HELP: &str = "use an image with /bin/sh, or one with squall and `binary: image`";
+
+/// Reasons for which a container waits or has ended that time does not remedy, and what helps. `ErrImagePull` is tried again first.
 const FINAL_REASONS: &[(&str, &str)] = &[
     ("ImagePullBackOff", "correct `image`, or name a secret for the registry: `pull_secrets`"),
     ("InvalidImageName", "correct `image`"),
     ("ErrImageNeverPull", "correct `image`, or put it on the nodes"),
     ("CreateContainerConfigError", "correct what it names in the pool's entry"),
-    ("CreateContainerError", "use an image with /bin/sh, or one with squall and `binary: image`"),
-    ("RunContainerError", "use an image with /bin/sh, or one with squall and `binary: image`"),
-    ("CrashLoopBackOff", "use an image with /bin/sh, or one with squall and `binary: image`"),
+    ("CreateContainerError", PROGRAM_HELP),
+    ("RunContainerError", PROGRAM_HELP),
+    ("StartError", PROGRAM_HELP),
+    ("ContainerCannotRun", PROGRAM_HELP),
+    ("CrashLoopBackOff", PROGRAM_HELP),
 ];
 
 #[cfg(test)]
@@ -234,6 +241,15 @@ mod tests {
             let PodState::Failed(trouble) = state(&pod) else { panic!("{pod}") };
             assert!(trouble.message.contains(expected), "{trouble:?}");
         }
+    }
+
+    #[test]
+    fn an_image_without_the_program_is_a_wrong_image() {
+        let ended = json!({ "terminated": { "exitCode": 128, "reason": "StartError", "message": "exec: \"/bin/sh\": no such file or directory" } });
+        let status =
+            json!({ "phase": "Failed", "containerStatuses": [{ "name": "squall", "state": ended }] });
+        let PodState::Failed(trouble) = state(&pod(&status)) else { panic!() };
+        assert_eq!(trouble.help, PROGRAM_HELP);
     }
 
     #[test]

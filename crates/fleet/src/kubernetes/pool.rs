@@ -141,7 +141,7 @@ impl Pool {
         let namespace = self.find_namespace()?;
         self.state().namespace.clone_from(&namespace);
         let questions = access::questions(&namespace).to_string();
-        let denied = access::denied(&self.asked(&["create", "--filename=-", "--output=json"], &questions)?);
+        let denied = access::denied(&self.asked(&[CREATE, &["--output=json"]].concat(), &questions)?);
         if !denied.is_empty() {
             return Err(access::trouble(&denied, &namespace));
         }
@@ -162,7 +162,7 @@ impl Pool {
         let flag = format!("--namespace={namespace}");
         // It may exist although kubectl failed.
         *existing = Some(namespace.to_owned());
-        let creation = ["create", "--filename=-", &flag, "--output=name"];
+        let creation = [CREATE, &[&flag, "--output=name"]].concat();
         // Not cut short when the run is ended: the API server might create the Job after it was deleted.
         let created = self.kubectl.run(&creation, &job.to_string(), &AtomicBool::new(false));
         created.map(drop).map_err(|failed| self.kubectl.explain(&failed))
@@ -313,6 +313,9 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The namespace of the pod that this process runs in.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
+
+/// The API server validates what it gets; kubectl would fetch the schema of everything first, and hide what the API server says.
+const CREATE: &[&str] = &["create", "--validate=false", "--filename=-"];
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOKS_PER_SECOND: u32 = 10;
