@@ -14,10 +14,10 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded websocket fuzz simulate k6-wild docs build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded websocket kubernetes-test fuzz simulate k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: build-deps ui ## builds target/release/squall
 	$(CARGO) build --release --package squall
@@ -80,6 +80,10 @@ recorded: build-debug ## records shops of real frameworks, replays them, and run
 
 websocket: build-debug ## runs the conformance cases of WebSockets against client, target and mock: CASE=client
 	SQUALL=$(CURDIR)/target/debug/squall suites/websocket/run $(filter-out all,$(CASE))
+
+kubernetes-test: build-debug ## runs plans on pods of a real cluster that it starts here, as root: CASE=faults
+	@dev/setup kubernetes
+	SQUALL=$(CURDIR)/target/debug/squall suites/kubernetes/run $(filter-out all,$(CASE))
 
 fuzz: ## runs every fuzz target on the stable compiler: MINUTES=10 in all
 	@fuzz/run $(MINUTES)

@@ -26,6 +26,8 @@ BRIDGE, HOST = 'squall-k8s', '10.249.0.1'
 NODES = {'node-a': 11, 'node-b': 12}
 API_PORT, ETCD_PORT, PEER_PORT = 16443, 12379, 12380
 CNI_BIN = '/usr/lib/cni'
+# Some clusters cut an exec on which nothing is said; the usual limit is four hours.
+STREAM_IDLE = '5s'
 READY_SECONDS_MAX = 120
 
 
@@ -39,6 +41,7 @@ def up(squall):
     groups = {'admin': 'system:masters', **{f'system:node:{node}': 'system:nodes' for node in NODES}}
     (WORK / 'tokens.csv').write_text(''.join(f'{token},{user},{user},"{groups.get(user, "")}"\n' for user, token in tokens.items()))
     (WORK / 'resolv.conf').write_text('')
+    (WORK / 'audit.json').write_text(json.dumps({'apiVersion': 'audit.k8s.io/v1', 'kind': 'Policy', 'rules': [{'level': 'Metadata', 'omitStages': ['RequestReceived'], 'userGroups': ['system:serviceaccounts']}]}))
     certificates()
     for user, token in tokens.items():
         kubeconfig(config_path(user), token)
@@ -119,7 +122,7 @@ def start_api():
         BIN / 'kube-apiserver', f'--etcd-servers=http://127.0.0.1:{ETCD_PORT}', f'--bind-address={HOST}', f'--secure-port={API_PORT}', f'--token-auth-file={WORK}/tokens.csv',
         f'--tls-cert-file={keys}/server.crt', f'--tls-private-key-file={keys}/server.key', f'--client-ca-file={keys}/ca.crt', '--service-account-issuer=https://kubernetes.default.svc',
         f'--service-account-key-file={keys}/accounts.key', f'--service-account-signing-key-file={keys}/accounts.key', '--authorization-mode=Node,RBAC',
-        '--enable-admission-plugins=NodeRestriction', '--service-cluster-ip-range=10.96.0.0/16', f'--kubelet-client-certificate={keys}/kubelet-client.crt',
+        f'--audit-policy-file={WORK}/audit.json', f'--audit-log-path={WORK}/audit.log', '--enable-admission-plugins=NodeRestriction', '--service-cluster-ip-range=10.96.0.0/16', f'--kubelet-client-certificate={keys}/kubelet-client.crt',
         f'--kubelet-client-key={keys}/kubelet-client.key', '--kubelet-preferred-address-types=InternalIP', '--default-not-ready-toleration-seconds=5', '--default-unreachable-toleration-seconds=5',
     ])
 
@@ -131,16 +134,18 @@ def node_space(node):
 def start_node(node):
     """A network namespace on the bridge, and in it containerd and a kubelet."""
     number, folder, space = NODES[node], WORK / node, node_space(node)
-    folder.mkdir(exist_ok=True)
+    # A node that comes back is a new one.
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     if not Path('/run/netns', space).exists():
         run('ip', 'netns', 'add', space)
         run('ip', 'link', 'add', node_link(node), 'type', 'veth', 'peer', 'name', 'eth0', 'netns', space)
         run('ip', 'link', 'set', node_link(node), 'master', BRIDGE, 'up')
         for words in [('link', 'set', 'lo', 'up'), ('link', 'set', 'eth0', 'up'), ('address', 'add', f'10.249.0.{number}/24', 'dev', 'eth0'), ('route', 'add', 'default', 'via', HOST)]:
             run('ip', '-n', space, *words)
-        run('ip', 'route', 'add', f'10.249.{number}.0/24', 'via', f'10.249.0.{number}')
+    connect_node(node)
     make_cgroups(node)
-    (folder / 'containerd.toml').write_text(CONTAINERD.format(folder=folder, cni=CNI_BIN))
+    (folder / 'containerd.toml').write_text(CONTAINERD.format(folder=folder, cni=CNI_BIN, idle=STREAM_IDLE))
     (folder / 'kubelet.yaml').write_text(json.dumps(kubelet_config(node)))
     cni = {'cniVersion': '1.0.0', 'name': 'pods', 'plugins': [{'type': 'ptp', 'ipam': {'type': 'host-local', 'subnet': f'10.249.{number}.0/24', 'dataDir': f'{folder}/ipam', 'routes': [{'dst': '0.0.0.0/0'}]}}]}
     (folder / 'cni').mkdir(exist_ok=True)
@@ -150,6 +155,13 @@ def start_node(node):
         'nsenter', f'--net=/run/netns/{space}', 'unshare', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private',
         '/bin/bash', HERE / 'node', node, folder, WORK / 'images', config, f'10.249.0.{number}',
     ], PATH=f'{BIN}:{os.environ["PATH"]}')
+
+
+def connect_node(node, is_up=True):
+    """Plugs its cable in, or pulls it."""
+    run('ip', 'link', 'set', node_link(node), 'up' if is_up else 'down')
+    if is_up:
+        run('ip', 'route', 'replace', f'10.249.{NODES[node]}.0/24', 'via', f'10.249.0.{NODES[node]}')
 
 
 def node_link(node):
@@ -163,7 +175,7 @@ def kubelet_config(node):
         'authorization': {'mode': 'Webhook'}, 'resolvConf': str(WORK / 'resolv.conf'), 'podLogsDir': f'{WORK}/{node}/logs', 'localStorageCapacityIsolation': False,
         # The disk and the settings of this machine are not the node's own.
         'evictionHard': {'memory.available': '1Mi', 'nodefs.available': '0%', 'imagefs.available': '0%', 'nodefs.inodesFree': '0%', 'imagefs.inodesFree': '0%'}, 'imageGCHighThresholdPercent': 100, 'nodeStatusUpdateFrequency': '2s',
-        'serializeImagePulls': False, 'registryPullQPS': 0, 'kubeAPIQPS': 200, 'kubeAPIBurst': 200,
+        'streamingConnectionIdleTimeout': STREAM_IDLE, 'serializeImagePulls': False, 'registryPullQPS': 0, 'kubeAPIQPS': 200, 'kubeAPIBurst': 200,
     }
 
 
@@ -254,6 +266,8 @@ root = "{folder}/containerd"
 state = "/run/containerd"
 [grpc]
 address = "{folder}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+stream_idle_timeout = "{idle}"
 [plugins."io.containerd.cri.v1.images".pinned_images]
 sandbox = "squall.test/pause:1"
 [plugins."io.containerd.cri.v1.runtime"]
