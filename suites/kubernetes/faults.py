@@ -104,7 +104,7 @@ def kubelet_and_runtime_keep_idle_streams_for_seconds():
     """A pause is longer than a stream may be idle."""
     with place('idle') as at:
         target = at.target()
-        steps = f'steps: [{{ loads: [{{ http: /, requests: 40, connections: 4 }}], pause: 12s }}, {{ loads: [{{ http: /, requests: 40, connections: 4 }}] }}]'
+        steps = f'steps: [{{ loads: [{{ http: /, requests: 40, connections: 4 }}], pause: 26s }}, {{ loads: [{{ http: /, requests: 40, connections: 4 }}] }}]'
         run = at.run(_plan(at, target).rsplit('loads:', 1)[0] + steps).ends_with(0)
         assert run.ok() == target.stop() == 80 and 'lost' not in run.said, run.said
 

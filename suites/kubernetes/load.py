@@ -6,7 +6,10 @@ from place import histogram, place, refuses, wait_for
 
 FORTY = '''
 target: {plain}
-machines: {{ pods: {{ kubernetes: {{ replicas: 40, namespace: forty, resources: {{ requests: {{ cpu: 20m, memory: 64Mi }}, limits: {{ cpu: 1, memory: 512Mi }} }}, ready_within: 5m }} }} }}
+kubernetes: {{ namespace: forty, resources: {{ requests: {{ cpu: 20m, memory: 64Mi }}, limits: {{ cpu: 1, memory: 512Mi }} }}, ready_within: 5m }}
+machines:
+  pods: {{ kubernetes: {{ replicas: 36, image: 'squall.test/squall:1', binary: image }} }}
+  sent: {{ kubernetes: {{ replicas: 4 }} }}
 steps:
   - name: first
     loads:
@@ -36,7 +39,7 @@ def forty_pods():
         run = at.run(FORTY.format(plain=plain.url, tls=tls.url.removeprefix('https://'), script=script)).ends_with(0)
         assert run.counts('load') == {'plain': 2000, 'one': 17, 'script': 400, 'handshakes': 200}, run.counts('load')
         machines = run.parts('machine')
-        assert list(machines) == [f'pods-{number}' for number in range(40)]
+        assert list(machines) == [f'pods-{number}' for number in range(36)] + [f'sent-{number}' for number in range(4)]
         # Each has its part: of 2,000 requests, 400 iterations and 200 handshakes a fortieth, and one has 17 more.
         expected = {name: 50 + 10 + 5 + (17 if name == 'pods-7' else 0) for name in machines}
         assert run.counts('machine') == expected, run.counts('machine')

@@ -27,7 +27,7 @@ NODES = {'node-a': 11, 'node-b': 12}
 API_PORT, ETCD_PORT, PEER_PORT = 16443, 12379, 12380
 CNI_BIN = '/usr/lib/cni'
 # Some clusters cut an exec on which nothing is said; the usual limit is four hours.
-STREAM_IDLE = '5s'
+STREAM_IDLE = '20s'
 READY_SECONDS_MAX = 120
 
 
@@ -235,6 +235,10 @@ def cgroups(node):
 def make_cgroups(node):
     for group in cgroups(node):
         group.mkdir(exist_ok=True)
+        # A machine of its own would not share its processors with other programs.
+        for setting, value in [('cpu.shares', '65536'), ('cpu.weight', '2500')]:
+            if (group / setting).exists():
+                (group / setting).write_text(value)
         for setting in ['cpuset.cpus', 'cpuset.mems']:
             if (group / setting).exists() and not (group / 'cgroup.controllers').exists():
                 (group / setting).write_text((group.parent / setting).read_text())

@@ -93,6 +93,10 @@ impl Kubectl {
     }
 
     fn meaning(&self, errors: &str) -> Trouble {
+        if errors.trim().is_empty() {
+            let message = format!("`{}` has ended without a reason", self.program);
+            return Trouble::new(message, "a proxy or the cluster may end idle connections: try again");
+        }
         let known = COMPLAINTS.iter().find(|(part, _, _)| errors.contains(part));
         let (meaning, help) =
             known.map_or(("failed", "try it by hand"), |(_, meaning, help)| (*meaning, *help));
@@ -268,6 +272,7 @@ mod tests {
             ),
             ("error: current-context must exist in order to minify", "there is no kubeconfig, or it has"),
             ("bogus", "failed (bogus)"),
+            ("\n", "has ended without a reason"),
         ] {
             let trouble = of("kubectl").explain(&Failed::Said(errors.to_owned()));
             assert!(trouble.message.contains(expected), "{trouble:?}");
