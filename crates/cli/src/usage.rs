@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_other_tools_are_told_the_name_here() {
+    fn flags_of_other_tools_are_answered_with_the_name_here() {
         for (flag, name) in [
             ("--vus", "-c N"),
             ("-t", "--threads N"),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_command_is_told_apart_from_a_url() {
+    fn a_mistyped_command_is_distinguished_from_a_url() {
         assert_eq!(failure_of(&["completion"]).help, "a command with a similar name exists: `completions`");
         assert_eq!(failure_of(&["buidl"]).help, "for a host with that name, write `http://buidl/`");
         for url in ["localhost", "x.org", "x:80", "http://x"] {

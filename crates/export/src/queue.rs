@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room_for_the_newest() {
+    fn the_oldest_make_space_for_the_newest() {
         let queue = Queue::default();
         (0..12).for_each(|ms| queue.push(moment(ms)));
         queue.end(moment(12), Instant::now());

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_would_need_a_question_is_told() {
+    fn a_key_that_would_need_a_question_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
         for (name, passphrase) in [("good", ""), ("locked", "secret")] {

@@ -761,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_stand_in_the_order_of_the_plan_whoever_was_ready_first() {
+    fn rows_are_in_the_order_of_the_plan_whichever_machine_is_ready_first() {
         let mut given = plan("rate>1/s", Duration::ZERO);
         given.loads.iter_mut().zip(["z", "a"]).for_each(|(load, name)| load.name = name.to_owned());
         let row = |name: &str| RowKey { load: name.to_owned(), ..row() };

@@ -632,7 +632,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_and_the_orders_after_it_go_on() {
+    fn what_cannot_be_read_is_reported_and_the_orders_after_it_go_on() {
         let (writer, arrivals) = writer();
         writer.files_left.store(1, Ordering::Relaxed);
         let (sender, outbox) = mpsc::channel();

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_told_as_what_they_mean() {
+    fn complaints_are_reported_as_what_they_mean() {
         let spec = SshSpec { host: "g1".to_owned(), user: Some("me".to_owned()), ..SshSpec::default() };
         for (errors, meaning) in [
             (
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_login_is_told_from_a_refused_one() {
+    fn a_dropped_login_is_distinguished_from_a_refused_one() {
         for (errors, expected) in [
             ("kex_exchange_identification: Connection closed by remote host", LoginFailure::Dropped),
             (

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_verdict_stands() {
+    fn the_worst_verdict_wins() {
         let mut bad = run("b", 200, "/", &[1], false);
         bad.record.verdict.note_lost(1, 1);
         let record = merged(vec![run("a", 100, "/", &[1], false), bad]);

@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_graver_reason_to_end_stands_whichever_comes_first() {
+    fn the_graver_reason_to_end_wins_whichever_comes_first() {
         use StoppedBy::{Aborted, Count, Drained, Duration, Lost, Unreachable};
         let ranked = [Count, Duration, Drained, Unreachable, Aborted, Lost];
         for (rank, graver) in ranked.iter().enumerate() {
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_told_at_its_worst() {
+    fn the_machine_is_reported_at_its_worst() {
         let mut recorder = recorder(Duration::ZERO);
         for (second_idx, cpu_fraction) in [(0, 0.5), (1, 0.9), (2, 0.2)] {
             let process_cpu = Duration::from_millis(100);

@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_small_beside_the_latency_does_not_matter() {
+    fn what_is_small_compared_with_the_latency_does_not_matter() {
         let slow = |s: &mut SeriesPoint| {
             s.latency = lag(200);
             s.schedule_lag = lag(19);
@@ -602,14 +602,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_our_own_side_are_told() {
+    fn failures_of_our_own_side_are_reported() {
         assert_eq!(after_failures(0, 1000).status, Status::Valid);
         assert_eq!(after_failures(1, 1000).status, Status::Suspect);
         assert_eq!(after_failures(10, 1000).status, Status::Invalid);
     }
 
     #[test]
-    fn datagrams_that_were_not_read_in_time_are_told() {
+    fn datagrams_that_were_not_read_in_time_are_reported() {
         let after = |dropped: u64| {
             let mut total = Snapshot::new(1, false);
             let quic = total.quic.get_or_insert_default();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_told_where() {
+    fn what_is_no_endpoint_is_reported_where() {
         for (text, column) in [
             ("", 1),
             ("https://x", 1),

@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_iterations_are_told_with_k6s_fields() {
+    fn failed_iterations_are_reported_with_k6s_fields() {
         for (kind, fields) in [
             (ErrorKind::Exception, "msg=no executor=constant-vus scenario=a source=stacktrace\n"),
             (ErrorKind::Rejection, "msg=no executor=constant-vus scenario=a\n"),

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_and_files_are_told_apart() {
+    fn fields_and_files_are_distinguished() {
         let body = b"preamble\r\n--XX\r\nContent-Disposition: form-data; name=\"a; b\"\r\n\r\n1\r\n2\r\n--XX\r\n\
             content-disposition: form-data; name=f; filename=\"x.bin\"\r\nContent-Type: image/png\r\n\r\n\xff\r\n--XX--\r\n";
         let parts = split(body, "XX").unwrap();

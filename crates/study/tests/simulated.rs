@@ -152,7 +152,7 @@ fn capacity_intervals_hold_the_true_limit() {
 }
 
 #[test]
-fn limits_out_of_reach_are_told_as_such() {
+fn limits_out_of_reach_are_reported_as_such() {
     let mut rng = Rng::with_seed(12);
     assert_eq!(searched(1e12, 1e-6, 0.0, &mut rng).0, Answer::NeverMissed { rate_per_s: 1e7 });
     assert_eq!(searched(1e-3, 1e-6, 0.0, &mut rng).0, Answer::NeverMet { rate_per_s: 1.0 });

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_by_kinds_of_requests() {
+    fn what_differs_is_reported_by_kinds_of_requests() {
         let one = side(&[record("/a/1?q=1", "A", 200, r#"{"id":1}"#), record("/b", "A", 200, "")]);
         let same = side(&[record("/b", "a", 200, ""), record("/a/2?q=9", "a", 200, r#"{"id":7}"#)]);
         assert_eq!(one.difference(&same), None);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn users_behind_one_connection_are_told_apart() {
+    fn users_behind_one_connection_are_distinguished() {
         let sid = |given| Exchange { given, ..PLAIN };
         let with = |headers| Exchange { headers, ..PLAIN };
         assert_eq!(

@@ -91,7 +91,7 @@ fn a_hook_that_fails_later_ends_the_run_and_keeps_what_was_measured() {
 }
 
 #[test]
-fn what_is_wrong_with_hooks_is_told_with_its_place() {
+fn what_is_wrong_with_hooks_is_reported_with_its_place() {
     let place = Place::new();
     for (plan, expected) in [
         ("before: { run: ls, on: shp }", "plan.yaml:3:24: there is no machine `shp`"),

@@ -67,7 +67,7 @@ loads:
 }
 
 #[test]
-fn every_problem_is_told_before_anything_is_sent() {
+fn every_problem_is_reported_before_anything_is_sent() {
     let place = Place::new();
     let plan = "
 target: TARGET
@@ -359,7 +359,7 @@ loads: [{ script: shop.js, per_machine: true }]
 }
 
 #[test]
-fn a_setup_that_throws_ends_the_load_everywhere_and_is_told() {
+fn a_setup_that_throws_ends_the_load_everywhere_and_is_reported() {
     let place = Place::new();
     place.write(
         "bad.js",
@@ -390,7 +390,7 @@ fn a_threshold_of_a_script_that_aborts_ends_it_on_every_machine() {
 }
 
 #[test]
-fn a_script_that_ends_its_load_leaves_its_time_and_its_rate_and_is_told() {
+fn a_script_that_ends_its_load_leaves_its_time_and_its_rate_and_is_reported() {
     let abort = "if (exec.instance.iterationsCompleted >= 200) exec.test.abort('enough');";
     let throws = "export function teardown() { throw new Error('no broom'); }";
     for (name, last, (inside, outside)) in
@@ -441,7 +441,7 @@ thresholds: [{ rule: 'rate>60/s', abort: true }]
 }
 
 #[test]
-fn a_rate_that_is_too_low_ends_the_run_also_beside_a_tool() {
+fn a_rate_that_is_too_low_ends_the_run_also_next_to_a_tool() {
     let place = Place::new();
     let plan = "
 target: TARGET

@@ -277,7 +277,7 @@ fn a_load_can_be_divided_and_a_tool_that_fails_says_why() {
 }
 
 #[test]
-fn a_key_that_cannot_be_used_is_told_before_anything_is_sent() {
+fn a_key_that_cannot_be_used_is_reported_before_anything_is_sent() {
     let lab = Lab::new(1);
     let mut file = wrk();
     file["generator_hosts"] = json!([Lab::address("g1")]);

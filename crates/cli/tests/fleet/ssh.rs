@@ -73,7 +73,7 @@ fn assert_merged_as_union(record: &Value) {
 }
 
 #[test]
-fn what_is_wrong_with_any_machine_is_told_before_any_load_starts() {
+fn what_is_wrong_with_any_machine_is_reported_before_any_load_starts() {
     let mut site = Site::with_program();
     site.lab.change_host_key("g2");
     site.lab.stop_sshd("g3");
@@ -92,7 +92,7 @@ fn what_is_wrong_with_any_machine_is_told_before_any_load_starts() {
 }
 
 #[test]
-fn a_key_that_is_refused_and_an_address_that_nobody_has_are_told_apart() {
+fn a_key_that_is_refused_and_an_address_that_nobody_has_are_distinguished() {
     let site = Site::new();
     let plan = site.lab.path("other.yaml");
     let known = site.lab.path("known_hosts");
@@ -112,7 +112,7 @@ fn a_key_that_is_refused_and_an_address_that_nobody_has_are_told_apart() {
 }
 
 #[test]
-fn all_that_is_wrong_with_all_machines_is_told_at_once() {
+fn all_that_is_wrong_with_all_machines_is_reported_at_once() {
     let mut site = Site::new();
     site.lab.install("g2", "uname", "#!/bin/sh\necho aarch64\n");
     site.lab.limit_disk("g3", "size=64k");
@@ -211,7 +211,7 @@ fn a_machine_keeps_the_program_for_the_next_run_unless_it_shall_not() {
 }
 
 #[test]
-fn csh_logins_work_and_a_program_that_does_not_run_is_told_in_the_loaders_own_words() {
+fn csh_logins_work_and_a_program_that_does_not_run_is_reported_in_the_loaders_own_words() {
     let mut site = Site::with_program();
     site.lab.configure_sshd("g1", "ForceCommand exec /usr/bin/tcsh -c \"$SSH_ORIGINAL_COMMAND\"\n");
     let (record, output) = site.run("loads: [{ http: /, requests: 5, connections: 1, on: g1 }]\n");

@@ -115,7 +115,7 @@ loads: [{ http: /, requests: 5 }]
 }
 
 #[test]
-fn a_machine_that_never_answers_is_told_by_name() {
+fn a_machine_that_never_answers_is_reported_by_name() {
     let place = Place::new();
     let plan =
         "target: TARGET\nmachines: { g1: { command: [sleep, '300'] } }\nloads: [{ http: /, requests: 5 }]\n";

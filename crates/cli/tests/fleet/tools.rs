@@ -52,7 +52,7 @@ loads:
 }
 
 #[test]
-fn a_tool_that_is_missing_or_fails_is_told() {
+fn a_tool_that_is_missing_or_fails_is_reported() {
     let place = Place::new();
     let (_, output) = place.run("target: TARGET\nloads: [{ tool: fortio, path: /no/such/fortio }]\n", &[]);
     let said = text(&output.stderr);

@@ -108,7 +108,7 @@ fn a_rate_that_the_server_can_follow_is_kept() {
 
 /// Five connections, each of which the server keeps waiting for 100 ms, make at most 50 handshakes a second of the 200 asked.
 #[test]
-fn a_rate_that_the_server_cannot_follow_is_told_as_a_backlog() {
+fn a_rate_that_the_server_cannot_follow_is_reported_as_a_backlog() {
     const SLOW: Peer = Peer {
         name: "slow",
         tls: Tls::Valid,
@@ -153,7 +153,7 @@ fn a_rate_that_the_server_cannot_follow_is_told_as_a_backlog() {
 }
 
 #[test]
-fn a_server_without_room_closes_and_each_close_is_counted() {
+fn a_full_server_closes_and_each_close_is_counted() {
     let nginx = Server::nginx(NginxOptions { connection_count_max: 40, ..NginxOptions::default() });
     let (tls, plain) = (authority(&nginx.tls_url("/")), authority(&nginx.url("/")));
     let ended = run(&["idle", &plain, "-c", "100", "-d", "2s", "--open-rate", "100/s", "--no-reopen"]);
@@ -184,7 +184,7 @@ fn a_server_without_room_closes_and_each_close_is_counted() {
 }
 
 #[test]
-fn what_1_200_000_connections_need_is_told_before_any_is_opened() {
+fn what_1_200_000_connections_need_is_reported_before_any_is_opened() {
     let squall = env!("CARGO_BIN_EXE_squall");
     let mut command = Command::new("sh");
     let script = format!("ulimit -n 20000; exec {squall} idle 127.0.0.1:9 -c 1200000 --dry-run --no-save");

@@ -14,7 +14,7 @@ use crate::squall::{Ended, Running, run, start, start_command, with_json};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn too_few_descriptors_are_told_before_anything_is_opened() {
+fn too_few_descriptors_are_reported_before_anything_is_opened() {
     for (load, limit, help) in [
         (&["http", "http://127.0.0.1:9/"][..], 200, "use at most 136 connections, or raise the hard limit"),
         (&["handshake", "127.0.0.1:9"], 200, "use at most 136 connections, or raise the hard limit"),

@@ -92,7 +92,7 @@ fn a_refused_port_is_an_unreachable_target() {
 }
 
 #[test]
-fn a_certificate_that_nobody_trusts_is_told_with_what_helps() {
+fn a_certificate_that_nobody_trusts_is_reported_with_what_helps() {
     let server = Server::nginx(NginxOptions::default());
     check(&[&server.tls_url("/"), "-d", "5s", "--no-save"], UNREACHABLE, "--cacert FILE");
 }

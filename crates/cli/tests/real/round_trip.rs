@@ -190,7 +190,7 @@ fn what_k6_scripts_did_is_done_again() {
 }
 
 #[test]
-fn a_slow_server_makes_requests_late_and_it_is_told() {
+fn a_slow_server_makes_requests_late_and_it_is_reported() {
     const COUNT: u64 = 40;
     let folder = TempDir::new().unwrap();
     let har = path(&folder, "slow.har");

@@ -248,7 +248,7 @@ fn a_run_that_is_too_short_for_an_iteration_says_so() {
 }
 
 #[test]
-fn a_threshold_that_ends_the_run_is_told_of_as_such() {
+fn a_threshold_that_ends_the_run_is_reported_as_such() {
     let folder = TempDir::new().unwrap();
     let script = written(
         &folder,

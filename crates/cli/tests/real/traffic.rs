@@ -577,7 +577,7 @@ fn send(proxy: &str, request: &str) -> String {
 }
 
 #[test]
-fn users_behind_one_connection_of_a_goreplay_file_are_told_apart() {
+fn users_behind_one_connection_of_a_goreplay_file_are_distinguished() {
     let folder = TempDir::new().unwrap();
     let file = path(&folder, "lb.gor");
     let request = |nth: u64, user: u64| {
@@ -643,7 +643,7 @@ fn a_prefix_of_paths_is_put_before_them_and_referers_follow() {
 }
 
 #[test]
-fn a_replay_whose_responses_differ_fails_unless_told_otherwise() {
+fn a_replay_whose_responses_differ_fails_unless_configured_otherwise() {
     let folder = TempDir::new().unwrap();
     let har = path(&folder, "a.har");
     let entry = |nth: u64| {
@@ -754,7 +754,7 @@ fn a_rate_is_kept_with_as_few_sessions_as_the_recording_has() {
 }
 
 #[test]
-fn changes_that_cannot_be_made_are_told_before_anything_is_sent() {
+fn changes_that_cannot_be_made_are_reported_before_anything_is_sent() {
     let folder = TempDir::new().unwrap();
     let (curl, csv) = (path(&folder, "a.sh"), path(&folder, "a.csv"));
     fs::write(&curl, "curl http://localhost:1/\n").unwrap();

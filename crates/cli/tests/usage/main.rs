@@ -99,7 +99,7 @@ fn the_experiments_of_the_documentation_can_be_run() {
 }
 
 #[test]
-fn every_mistake_of_a_plan_is_told_at_once_and_none_that_only_follows() {
+fn every_mistake_of_a_plan_is_reported_at_once_and_none_that_only_follows() {
     let plan = folder().join("mistaken.yaml");
     let text = "nmae: x\ntarget: http://localhost:1/\nloads:\n  - { http: /, rate: 5x, duration: 10, body-file: none, arrival: poisson }\n  - { http: [htp://x/, /], method: G ET, timeout: '${NONE}' }\n  - { tool: wrk, streams: 5, vus: 6 }\n  - { idle: 'localhost:1', start_after: 5, tls: true, http: '3' }\n";
     fs::write(&plan, text).unwrap();

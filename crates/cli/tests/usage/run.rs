@@ -105,7 +105,7 @@ fn k6_options_of_the_environment_are_found_by_the_loads_of_a_plan() {
 }
 
 #[test]
-fn json_on_stdout_stands_alone() {
+fn json_is_alone_on_stdout() {
     let bench = Bench::new("json");
     let (stdout, _, code) = bench.squall("/", &["-n", "50", "--no-keepalive", "--json", "-"]);
     let summary: serde_json::Value = serde_json::from_str(&stdout).unwrap();
@@ -114,7 +114,7 @@ fn json_on_stdout_stands_alone() {
 }
 
 #[test]
-fn outputs_are_written_beside_the_summary() {
+fn outputs_are_written_next_to_the_summary() {
     let bench = Bench::new("outputs");
     let (json, csv) = (folder().join("run.out.json"), folder().join("run.out.csv"));
     let flags = [format!("json={}", json.display()), format!("csv={}", csv.display())];
@@ -143,7 +143,7 @@ fn nothing_is_kept_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_long_setup_and_the_step_of_a_plan_are_told_while_they_last() {
+fn a_long_setup_and_the_step_of_a_plan_are_reported_while_they_last() {
     let bench = Bench::new("phases");
     let (script, plan) = (folder().join("long_setup.js"), folder().join("steps.yaml"));
     fs::write(

@@ -152,7 +152,7 @@ fn a_script_that_cannot_be_run_is_refused_before_the_first_run() {
 }
 
 #[test]
-fn objectives_that_no_rate_meets_and_that_every_rate_meets_are_told() {
+fn objectives_that_no_rate_meets_and_that_every_rate_meets_are_reported() {
     let place = Place::new();
     let results = place.folder.path().to_str().unwrap();
     let url = place.url("/status/503");

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_that_find_no_room_are_counted() {
+    fn datagrams_that_find_no_space_are_counted() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let near = connect_udp(&peer.local_addr().unwrap(), None, false).unwrap();
         let name: SocketAddr = rustix::net::getsockname(&near).unwrap().try_into().unwrap();

@@ -42,7 +42,7 @@ fn names_lead_where_the_plan_says() {
 }
 
 #[test]
-fn an_unknown_name_is_told_before_the_run() {
+fn an_unknown_name_is_reported_before_the_run() {
     let error = run(
         &plan("http://no-such-name.invalid/"),
         &Control::new(),
@@ -196,7 +196,7 @@ fn a_proxy_that_refuses_is_a_cause_of_its_own() {
 }
 
 #[test]
-fn certificates_are_verified_unless_told_otherwise() {
+fn certificates_are_verified_unless_configured_otherwise() {
     let target = tls_target();
     let url = format!("https://localhost:{}/", target.address().port());
     let strict = record(&closed(&url, 1, 3));
@@ -214,7 +214,7 @@ fn certificates_are_verified_unless_told_otherwise() {
 }
 
 #[test]
-fn tls_settings_that_cannot_be_used_are_told_before_the_run() {
+fn tls_settings_that_cannot_be_used_are_reported_before_the_run() {
     let error_of = |change: &dyn Fn(&mut squall_plan::Load)| {
         let plan = with(plan("https://127.0.0.1:1/"), |load| change(load));
         run(&plan, &Control::new(), &mut |_: &squall_measure::RunRecorder| {}).unwrap_err().to_string()

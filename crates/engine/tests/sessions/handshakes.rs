@@ -169,7 +169,7 @@ fn a_server_without_tickets_does_not_hold_the_load_up() {
 }
 
 #[test]
-fn another_key_exchange_group_costs_a_retry_that_is_told() {
+fn another_key_exchange_group_costs_a_retry_that_is_reported() {
     let server = Server::with(&[&TLS13], Then::Serve, |config| *config = only_secp384r1());
     let made = sessions(&record(&handshakes(&server, 2, 20))).handshakes.clone();
     assert_eq!((made.full, made.hello_retries), (20, 20));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_pod_waits_for_is_told_in_the_words_of_kubernetes() {
+    fn what_a_pod_waits_for_is_reported_in_the_words_of_kubernetes() {
         let unschedulable = json!({ "phase": "Pending", "conditions": [
             { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu." },
         ] });

@@ -382,7 +382,7 @@ esac
     const TIME: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_reason_of_most_pods_is_told() {
+    fn the_reason_of_most_pods_is_reported() {
         let reasons = ["", "quota", "nodes", "nodes"];
         let waiting: Vec<(usize, String)> =
             reasons.iter().map(|reason| (*reason).to_owned()).enumerate().collect();

@@ -251,7 +251,7 @@ fn what_a_tool_cannot_do_is_said() {
 }
 
 #[test]
-fn what_is_asked_for_is_told_of_all_machines_together() {
+fn what_is_asked_for_is_reported_for_all_machines_together() {
     for (words, total, part_count_max) in [
         (&["wrk", "--connections=4", "--duration=1s"][..], "12 connections", 4),
         (&["h2load", "--connections=40", "--requests=100"], "120 connections, 300 requests", 40),

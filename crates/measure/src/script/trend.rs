@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_every_sign_and_size_are_told_to_a_thousandth() {
+    fn values_of_every_sign_and_size_are_exact_to_a_thousandth() {
         let sizes_bytes: Vec<f64> = (0..2000).map(|nth| 5e6 + f64::from(nth) * 1e5).collect();
         let degrees: Vec<f64> = (0..2000).map(|nth| f64::from(nth) * 0.01 - 15.0).collect();
         let small_ms: Vec<f64> = (0..2000).map(|nth| f64::from(nth) * 0.000_1).collect();

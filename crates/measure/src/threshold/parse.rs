@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_name_is_told_its_neighbour() {
+    fn a_mistyped_name_is_answered_with_its_neighbour() {
         for (rule, help) in [
             ("latncy: avg<200", "a similar name exists: `latency`"),
             ("agv<200", "a similar name exists: `avg`"),

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_typed_monitor_is_told() {
+    fn what_is_wrong_with_a_typed_monitor_is_reported() {
         for (typed, expected) in [
             ("shop: process=h2o", "there is no machine `shop`"),
             ("target: h2o", "`h2o` has no `=`"),

@@ -108,7 +108,7 @@ fn json_is_read_by_the_same_reader() {
 }
 
 #[test]
-fn all_problems_are_told_at_once_with_their_place() {
+fn all_problems_are_reported_at_once_with_their_place() {
     let text = "target: http://a/\nstep: 1\nmachines:\n  g1: { hots: x }\n  g3: { host: y, weight: heavy }\nfiles: [{from: a, to: b, mode: 9}]\nloads:\n  - htp: /\n  - http: /\n    on: [g2]\n    start_after: 5\n  - { http: /, script: x.js }\n";
     assert_eq!(
         problems(text),
@@ -143,7 +143,7 @@ fn a_key_that_is_here_twice_hides_no_other_problem() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_told_before_the_run() {
+fn what_cannot_be_watched_is_reported_before_the_run() {
     for (monitor, expected) in [
         (
             "nginx: foo",
@@ -178,7 +178,7 @@ fn reports_name_a_page_without_its_user_information() {
 }
 
 #[test]
-fn what_is_no_plan_is_told_in_one_problem() {
+fn what_is_no_plan_is_reported_in_one_problem() {
     for (text, expected) in [
         ("", "1:1: a plan is a mapping, but here is nothing"),
         ("[1, 2]", "1:1: a plan is a mapping, but here is a list"),

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_threshold_is_told_of_as_k6_does_it() {
+    fn what_has_a_threshold_is_reported_as_k6_does_it() {
         let gauge = ScriptValue::Gauge { last: 2500.0, min: 2500.0, max: 2500.0, at_ns: 1 };
         let figures = ScriptFigures {
             metrics: vec![

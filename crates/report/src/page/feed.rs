@@ -128,7 +128,7 @@ mod tests {
     use crate::tests::fixture;
 
     #[test]
-    fn a_viewer_is_told_all_and_then_what_is_new() {
+    fn a_viewer_gets_all_and_then_what_is_new() {
         let mut feed = Feed::default();
         let mut position = Position::default();
         let read = |feed: &Feed, position: &mut Position| -> (u64, usize) {

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_there_twice_is_told_apart() {
+    fn a_name_that_is_there_twice_is_distinguished() {
         let mut record = mixed::run();
         record
             .parts

@@ -12,7 +12,7 @@ use super::{check, fixture, terminal_text};
 use crate::{Style, Summary};
 
 #[test]
-fn handshakes_are_told_by_kind_and_by_what_was_agreed_on() {
+fn handshakes_are_reported_by_kind_and_by_what_was_agreed_on() {
     let record = handshake_run();
     check("handshake.txt", &terminal_text(&record, Style::FILE));
     let made = Summary::from(&record).totals.handshakes.unwrap();
@@ -21,7 +21,7 @@ fn handshakes_are_told_by_kind_and_by_what_was_agreed_on() {
 }
 
 #[test]
-fn early_data_is_told_where_it_was_to_be_sent() {
+fn early_data_is_reported_where_it_was_to_be_sent() {
     let mut record = handshake_run();
     let totals = Summary::from(&record).totals;
     assert_eq!(totals.handshakes.unwrap().early_data_accepted, None);
@@ -36,7 +36,7 @@ fn early_data_is_told_where_it_was_to_be_sent() {
 }
 
 #[test]
-fn kept_connections_are_told_with_their_ends_and_their_memory() {
+fn kept_connections_are_reported_with_their_ends_and_their_memory() {
     let record = idle_run();
     check("idle.txt", &terminal_text(&record, Style::FILE));
     let kept = Summary::from(&record).totals.idle_connections.unwrap();

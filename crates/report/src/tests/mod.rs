@@ -171,7 +171,7 @@ fn an_event_that_no_line_holds_is_wrapped_by_words() {
 }
 
 #[test]
-fn what_is_going_on_is_told_where_it_has_room() {
+fn what_is_going_on_is_shown_where_it_fits() {
     let glance = Glance {
         phase: Some("step `peak` (2 of 3)".to_owned()),
         ..Glance::from(&fixture::closed_recorder(11))
@@ -233,7 +233,7 @@ fn live_view_fits_any_terminal() {
 }
 
 #[test]
-fn live_view_has_room_for_every_machine_of_a_fleet() {
+fn live_view_has_space_for_every_machine_of_a_fleet() {
     let (recorder, lost) = (fixture::open_recorder(), fixture::closed_recorder(3));
     let glance = Glance::from(&recorder);
     let names: Vec<String> = (1..=40).map(|number| format!("generator-{number}")).collect();
@@ -299,6 +299,6 @@ fn a_saved_run_without_shares_is_read() {
 }
 
 #[test]
-fn what_foreign_tools_alone_made_is_told_as_theirs() {
+fn what_foreign_tools_alone_made_is_reported_as_theirs() {
     check("tools.txt", &terminal_text(&fixture::tools_run(), Style::FILE));
 }

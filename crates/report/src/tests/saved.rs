@@ -23,7 +23,7 @@ fn user_store(home: &Path) -> Store {
 }
 
 #[test]
-fn redrawn_faces_equal_those_of_the_run() {
+fn redrawn_outputs_equal_those_of_the_run() {
     let home = tempfile::tempdir().unwrap();
     for record in
         [fixture::open_run(), fixture::closed_run(), fixture::refused_run(), fixture::overloaded_run()]

@@ -9,7 +9,7 @@ use super::{check, fixture, terminal_text};
 use crate::{Style, Summary};
 
 #[test]
-fn iterations_and_checks_are_told_beside_the_requests() {
+fn iterations_and_checks_are_shown_next_to_the_requests() {
     let record = script_run();
     check("script.txt", &terminal_text(&record, Style::FILE));
     let totals = Summary::from(&record).totals;

@@ -79,7 +79,7 @@ fn failures_give_null_or_throw() {
 }
 
 #[test]
-fn what_is_configured_wrongly_is_told() {
+fn what_is_configured_wrongly_is_reported() {
     for (code, message) in [
         ("new Client({ tls_config: { certificate: 'c.pem' } })", "blank private key"),
         ("new Request()", "req constructor expects 1 or 2 args"),

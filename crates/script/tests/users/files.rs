@@ -53,7 +53,7 @@ fn a_file_is_read_from_where_the_last_read_ended() {
 }
 
 #[test]
-fn what_cannot_be_opened_or_read_is_told_as_in_k6() {
+fn what_cannot_be_opened_or_read_is_reported_as_in_k6() {
     for (expression, expected) in [
         ("open()", "TypeError: open() failed; reason: path cannot be null or undefined"),
         ("open('')", "TypeError: open() failed; reason: path cannot be empty"),

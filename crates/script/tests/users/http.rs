@@ -190,7 +190,7 @@ fn redirects_share_the_time_of_the_request_that_led_to_them() {
 }
 
 #[test]
-fn redirects_that_are_not_followed_are_told_of_where_nobody_asked_for_it() {
+fn redirects_that_are_not_followed_are_reported_where_nobody_asked_for_it() {
     let again = |request: &Request| match request.spec.plan.url.path() {
         "/nowhere" => reply(302, &[("Location", "")], ""),
         _ => reply(302, &[("Location", "/again")], ""),

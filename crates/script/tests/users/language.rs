@@ -144,7 +144,7 @@ fn a_rejection_that_the_script_handles_fails_nothing() {
 }
 
 #[test]
-fn rejections_of_the_init_code_are_told_from_exceptions() {
+fn rejections_of_the_init_code_are_distinguished_from_exceptions() {
     for (init, kind) in [
         ("Promise.reject(new Error('no'));", ErrorKind::Rejection),
         ("setTimeout(() => Promise.reject(new Error('no')), 1);", ErrorKind::Rejection),

@@ -174,7 +174,7 @@ fn an_import_of_what_is_not_exported_is_placed() {
 }
 
 #[test]
-fn a_missing_export_is_told_with_the_whole_name_of_its_module() {
+fn a_missing_export_is_reported_with_the_whole_name_of_its_module() {
     let [first, second] = LONG_NAMES;
     let source = format!("import {{ there }} from '{first}';\nimport {{ there as b }} from '{second}';");
     let error = load("/t/a.js", &source).unwrap_err();

@@ -30,7 +30,7 @@ fn check(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn chunks_are_pulled_as_room_is_made() {
+fn chunks_are_pulled_as_space_becomes_free() {
     check(&[
         (
             "let i = 0; const s = new ReadableStream({ start(c) { note('start', c.desiredSize); }, pull(c) { note('pull'); c.enqueue(++i); if (i === 2) c.close(); } });

@@ -585,7 +585,7 @@ fn large_keys_fit_on_a_users_stack_however_deep_the_script_is() {
 }
 
 #[test]
-fn an_error_is_told_by_its_name_and_message() {
+fn an_error_is_reported_by_its_name_and_message() {
     let source = "export default async function () { await crypto.subtle.importKey('raw', new Uint8Array(3), 'AES-CBC', true, ['encrypt']); }";
     let run = iterate(source, 1, |_| reply(200, &[], ""));
     let Outcome::Failed(error) = run.outcome else { panic!("{:?}", run.outcome) };

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_value_stands_nowhere() {
+    fn an_empty_value_is_nowhere() {
         let mut live = Live::default();
         for now in ["", "x"] {
             live.set(Vec::new(), now.into());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_named_format_is_read_and_told_by_its_looks() {
+    fn each_named_format_is_read_and_recognised_by_its_looks() {
         check(
             "alb",
             r#"https 2020-01-02T00:00:01.500000Z app/lb/1 10.0.0.1:2817 10.0.0.2:80 0.1 0.2 0.2 200 200 34 366 "GET https://www.example.com:443/a?b=c HTTP/1.1" "curl/7 \"x\"" ECDHE TLSv1.2 arn "Root=1" "www.example.com" "arn" 0 2020-01-02T00:00:00.9Z "forward" "-" "-" "10.0.0.2:80" "200" "-" "-"

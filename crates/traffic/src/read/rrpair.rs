@@ -246,7 +246,7 @@ mod tests {
     use super::super::tests::{all, good};
 
     #[test]
-    fn what_the_service_asked_over_tls_is_read_and_told() {
+    fn what_the_service_asked_over_tls_is_read_and_reported() {
         let line = r#"{"msgType":"rrpair","ts":"2025-11-25T18:06:30Z","isTls":true,"l7protocol":"https","direction":"OUT","http":{"req":{"url":"/v4/x","method":"GET","host":"api.example:443"},"res":{"statusCode":200}}}"#;
         let mut source =
             super::super::open_bytes(Format::RrpairJson, line.into(), &crate::ReadOptions::default())

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_logs_are_told_by_their_looks() {
+    fn times_of_logs_are_recognised_by_their_looks() {
         for text in [
             "1611642531.5",
             "1611642531500",

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_told_apart_by_how_they_are_written() {
+    fn rules_are_distinguished_by_how_they_are_written() {
         let mut rules = Rules::default();
         rules
             .read("# ours\nredact order_ref\nredact /user/*/phone\nredact acct-(\\d{6})\n\nkeep theme\n")

@@ -157,7 +157,7 @@ fn messages_of_websockets_lose_their_secrets() {
 }
 
 #[test]
-fn small_secrets_are_replaced_where_they_stand() {
+fn small_secrets_are_replaced_in_place() {
     for (body, expected) in [
         (
             r#"{"pin":1234,"otp":"123","n":1234}"#,

@@ -225,7 +225,7 @@ fn an_empty_file_is_a_recording_that_was_begun_just_now() {
 
 /// A limit on the size of files fails like a full disk does. It is the whole process's: this test starts itself in a separate one.
 #[test]
-fn a_record_that_the_disk_has_no_room_for_leaves_no_trace() {
+fn a_record_that_the_disk_has_no_space_for_leaves_no_trace() {
     const IS_LIMITED: &str = "SQUALL_TEST_FILE_SIZE_IS_LIMITED";
     if std::env::var_os(IS_LIMITED).is_some() {
         return write_beyond_the_limit();
@@ -233,7 +233,7 @@ fn a_record_that_the_disk_has_no_room_for_leaves_no_trace() {
     let ended = std::process::Command::new("bash")
         .args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$@\"", "bash"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "store::tests::a_record_that_the_disk_has_no_room_for_leaves_no_trace"])
+        .args(["--exact", "store::tests::a_record_that_the_disk_has_no_space_for_leaves_no_trace"])
         .env(IS_LIMITED, "1")
         .output()
         .unwrap();

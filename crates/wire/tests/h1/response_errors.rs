@@ -30,7 +30,7 @@ fn check_chunks(cases: &[(&str, DecodeError)]) {
 }
 
 #[test]
-fn what_is_not_http_is_told_by_its_first_wrong_byte() {
+fn what_is_not_http_is_reported_by_its_first_wrong_byte() {
     check_all(&[
         ("SSH-2.0-OpenSSH_9.2\r\n", DecodeError::NotHttp { index: 0, byte: b'S' }),
         ("\x15\x03\x03\0\x02\x02\x46", DecodeError::NotHttp { index: 0, byte: 0x15 }),

@@ -70,7 +70,7 @@ fn a_fold_does_not_leak_into_the_next_equal_head() {
 }
 
 #[test]
-fn interim_responses_are_told_and_skipped() {
+fn interim_responses_are_reported_and_skipped() {
     let seen = decode(
         RequestKind::Other,
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\nContent-Length: 9\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx",

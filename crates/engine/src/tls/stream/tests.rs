@@ -316,7 +316,7 @@ fn a_goodbye_ends_the_data() {
 }
 
 #[test]
-fn what_is_wrong_has_its_name_and_the_peer_is_told() {
+fn what_is_wrong_has_its_name_and_the_peer_is_notified() {
     let layer = RecordLayer::Direct;
     let alert_of = |pair: &mut Pair| {
         let mut alert = Vec::new();

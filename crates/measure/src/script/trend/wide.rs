@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_finite_number_is_no_trouble() {
+    fn what_is_no_finite_number_is_no_problem() {
         for (value, shown) in [
             (f64::INFINITY, f64::INFINITY),
             (f64::NEG_INFINITY, f64::NEG_INFINITY),

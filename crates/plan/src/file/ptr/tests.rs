@@ -112,7 +112,7 @@ fn wrk_has_its_own_defaults() {
 }
 
 #[test]
-fn h2load_speaks_http_2_unless_told_otherwise() {
+fn h2load_speaks_http_2_unless_configured_otherwise() {
     check(
         "h2load",
         "shop:8080",
@@ -222,7 +222,7 @@ fn a_wrong_key_or_value_is_an_error_at_its_place() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_place_and_all_at_once() {
+fn what_is_wrong_with_a_file_is_reported_with_its_place_and_all_at_once() {
     let good = file("wrk", "shop", "/", "{}");
     for (from, to, expected) in [
         (r#""wrk""#, r#""wrk9""#, &["unknown driver `wrk9`"][..]),
