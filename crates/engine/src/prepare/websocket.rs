@@ -3,7 +3,7 @@
 //! Owns: the translation of the plan, and what makes an answer to the opening handshake valid. Never: messages that arrive.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use squall_measure::{Cause, Phase};
 use squall_plan::{
@@ -39,10 +39,30 @@ pub(crate) struct WebSocketPolicy {
 /// message.
 #[derive(Debug, Default)]
 pub(crate) struct Audience {
-    /// Connections that are open, until messages are published.
-    pub(crate) open_count: AtomicU64,
+    /// Connections that are open.
+    open_count: AtomicU64,
+    /// All of them were open at some time: no loop waits any longer, even if connections have ended since.
+    is_complete: AtomicBool,
     /// Messages of the loops that have sent all of theirs.
     pub(crate) published_count: AtomicU64,
+}
+
+impl Audience {
+    pub(crate) fn note_opened(&self) {
+        self.open_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_closed(&self) {
+        self.open_count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether so many connections are open, or were for any loop that has asked.
+    pub(crate) fn has_been(&self, awaited_count: u64) -> bool {
+        if self.open_count.load(Ordering::Relaxed) >= awaited_count {
+            self.is_complete.store(true, Ordering::Relaxed);
+        }
+        self.is_complete.load(Ordering::Relaxed)
+    }
 }
 
 /// What the opening handshake offers.
@@ -193,6 +213,20 @@ const KEY_PLACE: &str = "(sec-websocket-key here)";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_is_opened_again_counts_once() {
+        let audience = Audience::default();
+        audience.note_opened();
+        audience.note_closed();
+        audience.note_opened();
+        assert!(!audience.has_been(2));
+        audience.note_opened();
+        assert!(audience.has_been(2));
+        // Another loop looks a little later.
+        audience.note_closed();
+        assert!(audience.has_been(2));
+    }
 
     #[test]
     fn each_connection_has_a_key_of_its_own() {

@@ -164,6 +164,9 @@ impl ShardSchedule {
     ) {
         let Some(messages) = &mut self.messages else { return };
         let Some(websocket) = connections.conns[conn_idx].cold.websocket.take() else { return };
+        if let Some(publishing) = &messages.publishing {
+            publishing.audience.note_closed();
+        }
         let WebSocket { talk, .. } = *websocket;
         let lost_count = talk.unanswered.len() as u64;
         messages.open_count -= lost_count;

@@ -29,6 +29,12 @@ impl ShardSchedule {
             Ok(params) => {
                 connections.conns[conn_idx].cold.websocket = Some(Box::new(WebSocket::new(params)));
                 connections.conns[conn_idx].cold.failure_count = 0;
+                // Before anything can end it, as its end is counted too.
+                if let Some(publishing) =
+                    self.messages.as_ref().and_then(|messages| messages.publishing.as_ref())
+                {
+                    publishing.audience.note_opened();
+                }
                 self.keep_or_close(connections, recorder, conn_idx);
                 self.begin_talk(connections, conn_idx);
             }
@@ -72,9 +78,6 @@ impl ShardSchedule {
         let generation = conn.generation;
         let Some(websocket) = &mut conn.cold.websocket else { return };
         websocket.talk.ping_at_ns = ping_at_ns;
-        if let Some(publishing) = &messages.publishing {
-            publishing.count_opened();
-        }
         if (messages.senders.len() as u32) < messages.sender_count_max {
             websocket.talk.sender_at = Some(messages.senders.len() as u32);
             messages.senders.push(conn_idx as u32);

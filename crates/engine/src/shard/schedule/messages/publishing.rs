@@ -12,7 +12,7 @@ use crate::sys::nanoseconds;
 /// How far the event loops of this process are that publish together.
 #[derive(Debug)]
 pub(super) struct Publishing {
-    audience: Arc<Audience>,
+    pub(super) audience: Arc<Audience>,
     /// Connections of the process that are to be open before anything is published; 0: it goes on.
     awaited_count: u64,
     wait_until_ns: u64,
@@ -49,14 +49,9 @@ impl Publishing {
 
     /// Whether messages may be published from now on.
     pub(super) fn may_begin(&mut self, now_ns: u64) -> bool {
-        let open_count = self.audience.open_count.load(Ordering::Relaxed);
-        let may = open_count >= self.awaited_count || now_ns >= self.wait_until_ns;
+        let may = self.audience.has_been(self.awaited_count) || now_ns >= self.wait_until_ns;
         self.look_ns = if may { u64::MAX } else { now_ns + LOOK_NS };
         may
-    }
-
-    pub(super) fn count_opened(&self) {
-        self.audience.open_count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// This loop has sent all of its messages.
