@@ -186,7 +186,7 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        // Whoever reads a body of known length may stop at its last byte.
+        // The reader of a body of known length may stop at its last byte.
         self.pieces.is_none() || self.left == Some(0)
     }
 

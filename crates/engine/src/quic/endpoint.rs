@@ -162,7 +162,7 @@ impl QuicEndpoint {
         let settings = Settings::new(Arc::clone(tls)).map_err(io::Error::other)?;
         let mut config = ClientConfig::new(Arc::new(settings));
         config.transport_config(Arc::clone(&self.transport));
-        // Each connection stands for a new client, so it has no token that the server gave to another.
+        // Each connection represents a new client, so it has no token that the server gave to another.
         config.token_store(Arc::new(NoneTokenStore));
         self.configs.push((Arc::clone(tls), config.clone()));
         Ok(config)

@@ -120,7 +120,7 @@ impl QuicSession {
         (self.connection.min_rtt(), self.connection.rtt())
     }
 
-    /// It has moved: the server is told by what is sent next, and asked for an answer there.
+    /// It has moved: the server learns that from what is sent next, and is asked for an answer there.
     pub(super) fn note_migration(&mut self) {
         self.is_moving = true;
         self.migration_count += 1;

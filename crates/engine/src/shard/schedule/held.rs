@@ -107,7 +107,7 @@ impl Connections {
         websocket.unsent.get_or_insert_default().add(end, bytes);
     }
 
-    /// The socket has taken some of what waited: the driver hears how much is left.
+    /// The socket has taken some of what waited: how much is left is reported to the driver.
     pub(in crate::shard) fn report_unsent(&mut self, conn_idx: usize) {
         let conn = &mut self.conns[conn_idx];
         let (Some(websocket), Some(held)) = (&mut conn.cold.websocket, &conn.held) else { return };
