@@ -17,6 +17,7 @@ use base64::prelude::BASE64_STANDARD;
 use crate::attempt::{Attempt, Awaited, Errors, Opened};
 use crate::clock::{ClockOffset, Exchange, unix_ns};
 use crate::delivery::Delivery;
+use crate::kubernetes::ClusterLook;
 use crate::protocol::{self, Destination, FilePart, Order, PROTOCOL_VERSION, Report, Trouble, WayBack};
 use crate::transport::Transport;
 
@@ -45,6 +46,8 @@ pub(crate) enum Arrived {
     Back(Box<Returned>),
     /// Its agent is gone, and why.
     Gone(String),
+    /// What a cluster shows to a monitor of that number, or why it does not; from no machine.
+    Cluster(usize, Result<ClusterLook, Trouble>),
 }
 
 /// A new connection to an agent that runs.

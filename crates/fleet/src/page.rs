@@ -24,7 +24,7 @@ impl MonitoredPage {
     /// The page that a monitor reads; `None` when it reads none.
     pub(crate) fn of(monitor_idx: usize, spec: &MonitorSpec) -> Option<Self> {
         let (url, kind) = match &spec.what {
-            Watched::Machine { .. } => return None,
+            Watched::Machine { .. } | Watched::Kubernetes(_) => return None,
             Watched::Prometheus { url, series } => (url, PageKind::Prometheus { series: series.clone() }),
             Watched::Nginx { url } => (url, PageKind::Nginx),
             Watched::H2o { url } => (url, PageKind::H2o),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 #![expect(clippy::print_stdout, reason = "measured times are told, not asserted")]
 
+mod clusters;
 mod deploy;
 mod faults;
 mod hooks;

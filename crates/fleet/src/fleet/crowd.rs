@@ -2,6 +2,8 @@
 //!
 //! `SQUALL_FLEET_AGENTS=1000` makes them as many, in real time, and prints the costs; `bench/fleet 1000 canned` runs that.
 
+#![expect(clippy::print_stdout, reason = "measured costs are printed, not asserted")]
+
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::num::NonZeroU32;

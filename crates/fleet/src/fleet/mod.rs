@@ -27,7 +27,7 @@ use squall_measure::{Event, EventKind, Monitor, RunRecord, RunRecorder, StoppedB
 
 use self::jobs::{HookMoment, Step};
 use crate::clock::unix_ns;
-use crate::kubernetes::{Placement, Pools};
+use crate::kubernetes::{ClusterWatch, Placement, Pools};
 use crate::ledger::{Ledger, MachineView};
 use crate::link::{Arrival, Link};
 use crate::order::FleetPlan;
@@ -142,6 +142,8 @@ struct Fleet<'a> {
     found: Vec<Option<Found>>,
     /// By machine: the pages that it reads.
     pages: Vec<Vec<MonitoredPage>>,
+    /// By number of the monitor: clusters that are monitored, and whether they have answered.
+    clusters: BTreeMap<usize, (ClusterWatch, bool)>,
     /// By number of the monitor: series that its page did not have before the load.
     absent_series: Vec<(usize, Vec<String>)>,
     /// The number of the hook that ran last, and by machine how it ended there.

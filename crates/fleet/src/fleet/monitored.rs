@@ -1,12 +1,15 @@
 //! Finds what is to be watched before any load starts: processes on their machines, and for each page a machine that can read it.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use squall_measure::EventKind;
 use squall_plan::file::{MonitorSpec, Watched};
 
 use super::jobs::Step;
 use super::{Fleet, Steer, Watcher};
+use crate::clock::unix_ns;
+use crate::kubernetes::ClusterWatch;
+use crate::link::{Arrival, Arrived};
 use crate::page::MonitoredPage;
 use crate::protocol::{Monitored, Order, Trouble};
 
@@ -20,12 +23,14 @@ impl Fleet<'_> {
         for (link, wanted) in self.links.iter().zip(&wanted).filter(|(_, wanted)| !wanted.is_empty()) {
             link.order(Order::Find(wanted.clone()));
         }
+        self.watch_clusters();
         let is_awaited = |fleet: &Self, idx: usize| {
             !wanted[idx].is_empty() && fleet.found[idx].is_none() && fleet.links[idx].lost.is_none()
         };
         let deadline = Instant::now() + FIND_MAX;
         let mut nothing = Step::new(0);
-        while (0..wanted.len()).any(|idx| is_awaited(self, idx))
+        while ((0..wanted.len()).any(|idx| is_awaited(self, idx))
+            || self.clusters.values().any(|(_, has_answered)| !has_answered))
             && Instant::now() < deadline
             && self.told == 0
         {
@@ -34,7 +39,38 @@ impl Fleet<'_> {
         }
         if self.told == 0 {
             self.watch_found(wanted, watcher);
+            self.refuse_silent_clusters();
         }
+    }
+
+    /// The controller reads clusters itself: kubectl and its login are here.
+    fn watch_clusters(&mut self) {
+        for (monitor_idx, monitor) in self.plan.monitors.iter().enumerate() {
+            let Watched::Kubernetes(objects) = &monitor.what else { continue };
+            let inbox = self.inbox_sender.clone();
+            let report = move |look| {
+                let what = Arrived::Cluster(monitor_idx, look);
+                let came_unix_ns = unix_ns(SystemTime::now());
+                inbox.send(Arrival { machine_idx: 0, what, came_unix_ns }).is_ok()
+            };
+            match ClusterWatch::start(objects, report) {
+                Ok(watch) => drop(self.clusters.insert(monitor_idx, (watch, false))),
+                Err(error) => self.troubles.push(Trouble::new(
+                    format!("cannot start a thread: {error}"),
+                    "raise the limit: `ulimit -u`",
+                )),
+            }
+        }
+    }
+
+    fn refuse_silent_clusters(&mut self) {
+        let silent = self.clusters.iter().filter(|(_, (_, has_answered))| !has_answered);
+        self.troubles.extend(silent.map(|(monitor_idx, _)| {
+            let source = self.plan.monitors[*monitor_idx].source();
+            let message =
+                format!("monitor `{source}`: `kubectl` has not answered for {} s", FIND_MAX.as_secs());
+            Trouble::new(message, "check that `kubectl get pods` answers without a question")
+        }));
     }
 
     /// The processes of a machine, and the pages that it may read.
@@ -63,7 +99,7 @@ impl Fleet<'_> {
         self.note_absent_processes();
         let mut readers = vec![None; self.plan.monitors.len()];
         for (monitor_idx, monitor) in self.plan.monitors.iter().enumerate() {
-            if matches!(monitor.what, Watched::Machine { .. }) {
+            if MonitoredPage::of(monitor_idx, monitor).is_none() {
                 continue;
             }
             match self.reader(monitor_idx) {

@@ -49,6 +49,7 @@ impl<'a> Fleet<'a> {
             series: HashMap::new(),
             found: vec![None; links.len()],
             pages: vec![Vec::new(); links.len()],
+            clusters: BTreeMap::new(),
             absent_series: Vec::new(),
             hook_idx: 0,
             hook_ends: Vec::new(),

@@ -32,6 +32,7 @@ impl Fleet<'_> {
             Arrived::Ended(_) => {}
             Arrived::Back(returned) => self.resume(machine_idx, *returned, step, watcher),
             Arrived::Gone(why) => self.lose(machine_idx, &why, step, watcher),
+            Arrived::Cluster(monitor_idx, look) => self.cluster(monitor_idx, look, watcher),
         }
     }
 

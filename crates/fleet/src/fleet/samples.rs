@@ -1,9 +1,13 @@
 //! What is watched while the run goes on: series of machines and of pages that machines read.
 
-use squall_measure::{EventKind, Monitor};
+use std::time::SystemTime;
+
+use squall_measure::{Event, EventKind, Monitor};
 
 use super::{Fleet, Watcher};
-use crate::protocol::SeriesName;
+use crate::clock::unix_ns;
+use crate::kubernetes::{ClusterEvent, ClusterLook, ClusterSample};
+use crate::protocol::{SeriesName, Trouble};
 
 impl Fleet<'_> {
     /// Takes in what a machine, or a page that it reads, showed at a moment.
@@ -31,6 +35,42 @@ impl Fleet<'_> {
             if let Some(&idx) = own.get(number as usize) {
                 self.monitors[idx].push(at_s, value);
             }
+        }
+    }
+
+    /// Takes in what a cluster showed; a cluster that does not answer its monitor at first is a problem like any other.
+    pub(super) fn cluster(
+        &mut self,
+        monitor_idx: usize,
+        look: Result<ClusterLook, Trouble>,
+        watcher: &mut dyn Watcher,
+    ) {
+        if let Some((_, has_answered)) = self.clusters.get_mut(&monitor_idx) {
+            *has_answered = true;
+        }
+        let look = match look {
+            Ok(look) => look,
+            Err(trouble) => return self.troubles.push(trouble),
+        };
+        let source = self.page_source(monitor_idx);
+        let of_page = Some(monitor_idx as u32);
+        for ClusterSample { name, unit, at_unix_ns, value } in look.samples {
+            let idx = self.series_idx(of_page, &source, SeriesName { name, unit });
+            let own = self.series.entry((self.links.len(), of_page)).or_default();
+            if !own.contains(&idx) {
+                own.push(idx);
+            }
+            if let Some(at_s) = self.at_s(at_unix_ns) {
+                self.monitors[idx].push(at_s, value);
+            }
+        }
+        for ClusterEvent { at_unix_ns, label, is_restart } in look.events {
+            let Some(at_s) = self.at_s(at_unix_ns.unwrap_or_else(|| unix_ns(SystemTime::now()))) else {
+                continue;
+            };
+            let kind = if is_restart { EventKind::Restart } else { EventKind::Note };
+            self.events.push(Event { at_s, label: label.clone(), kind });
+            watcher.note(&label);
         }
     }
 

@@ -4,15 +4,18 @@
 //! that every kubeconfig, login plugin and proxy works. `kubectl` runs it and knows its complaints, `access` asks what is allowed,
 //! `manifest` writes the Job and the Role, `pods` reads the state of pods, `placement` where they are, `pool` brings them up, `transport` reaches one of them,
 //! `standby` is the process that keeps a container alive.
+//! `watch` monitors pods and nodes of the target, and `observed` reads what the cluster says of them.
 
 mod access;
 mod kubectl;
 mod manifest;
+mod observed;
 mod placement;
 mod pods;
 mod pool;
 mod standby;
 mod transport;
+mod watch;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,11 +26,13 @@ use squall_plan::file::kubernetes::KubernetesPool;
 use crate::order::FleetPlan;
 
 pub use manifest::manifests;
+pub(crate) use observed::{ClusterEvent, ClusterSample};
 pub(crate) use placement::Placement;
 pub(crate) use pool::Pool;
 pub use standby::standby;
 pub(crate) use standby::write_pid_file;
 pub(crate) use transport::PodTransport;
+pub(crate) use watch::{ClusterLook, ClusterWatch};
 
 /// The pools of a plan. Their Jobs are deleted with it.
 #[derive(Debug, Default)]

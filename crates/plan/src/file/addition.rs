@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use super::document::{self, Node, Value};
+use super::kubernetes::KubernetesPool;
 use super::{
     Machine, MachineSettings, MonitorSpec, Place, PlanFile, Problem, PtrOptions, Reach, SshSpec, Text,
     Variables, Watched, read,
@@ -43,7 +44,7 @@ impl PlanFile {
     /// What is wrong with it; its place says nothing.
     pub fn add_monitor(&mut self, text: &str, target: Option<&Machine>) -> Result<(), Problem> {
         let mut problems = Vec::new();
-        let monitor = read::monitor(&typed(text)?, &mut problems);
+        let monitor = read::monitor(&typed(text)?, &KubernetesPool::default(), &mut problems);
         let Some(mut monitor) = monitor.filter(|_| problems.is_empty()) else {
             let problem = problems.into_iter().next();
             return Err(problem.unwrap_or_else(|| Problem::at(Place::START, "it is empty", TYPED_HELP)));

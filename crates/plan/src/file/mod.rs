@@ -170,6 +170,19 @@ pub enum Watched {
         /// Its URL.
         url: Text,
     },
+    /// Pods or nodes of a Kubernetes cluster, which the controller reads through `kubectl`.
+    Kubernetes(ClusterObjects),
+}
+
+/// Pods or nodes of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterObjects {
+    /// Nodes instead of pods.
+    pub are_nodes: bool,
+    /// The labels that they have, as Kubernetes selects by them; empty: all of them.
+    pub selector: String,
+    /// How their cluster is reached: of a pool only its namespace, context, kubeconfig and `kubectl`.
+    pub cluster: Arc<KubernetesPool>,
 }
 
 /// A file that is copied before the run and removed after it.
@@ -296,12 +309,21 @@ impl PlanFile {
     }
 }
 
+impl ClusterObjects {
+    /// As people read it: `pods app=shop`.
+    pub fn text(&self) -> String {
+        let kind = if self.are_nodes { "nodes" } else { "pods" };
+        format!("{kind} {}", self.selector).trim_end().to_owned()
+    }
+}
+
 impl MonitorSpec {
     /// Who it is about, as rules name it: its own name, that of a machine, or the host of a page.
     pub fn source(&self) -> String {
         let url = match (&self.name, &self.what) {
             (Some(name), _) => return name.clone(),
             (None, Watched::Machine { machine, .. }) => return machine.value.clone(),
+            (None, Watched::Kubernetes(objects)) => return objects.text(),
             (None, Watched::Prometheus { url, .. } | Watched::Nginx { url } | Watched::H2o { url }) => url,
         };
         let rest = url.value.split("://").nth(1).unwrap_or(&url.value);

@@ -79,7 +79,9 @@ pub(super) fn plan_file(
         name: keys.text("name").map(|text| text.value),
         target: keys.text("target"),
         machines,
-        monitors: keys.take("monitors").map_or_else(Vec::new, |node| each(node, keys.problems, monitor)),
+        monitors: keys.take("monitors").map_or_else(Vec::new, |node| {
+            each(node, keys.problems, |node, problems| monitor(node, &defaults.pool, problems))
+        }),
         files: keys.take("files").map_or_else(Vec::new, |node| each(node, keys.problems, file_spec)),
         before: keys.hooks("before"),
         after: keys.hooks("after"),
@@ -352,7 +354,11 @@ fn command(node: &Node, problems: &mut Vec<Problem>) -> Vec<String> {
     }
 }
 
-pub(super) fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<MonitorSpec> {
+pub(super) fn monitor(
+    node: &Node,
+    cluster: &KubernetesPool,
+    problems: &mut Vec<Problem>,
+) -> Option<MonitorSpec> {
     let mut keys = Keys::of(node, "a monitor", problems);
     let name = keys.text("name").map(|text| text.value);
     let from = keys.text("from");
@@ -369,17 +375,36 @@ pub(super) fn monitor(node: &Node, problems: &mut Vec<Problem>) -> Option<Monito
         Some(Watched::Prometheus { url, series: keys.series() })
     } else if let Some(url) = keys.page("nginx", "http://shop/nginx_status") {
         Some(Watched::Nginx { url })
+    } else if let Some(node) = keys.take("kubernetes") {
+        if let Some(from) = &from {
+            let message = "`from` is only for pages: clusters are read by the controller";
+            keys.problems.push(Problem::at(from.place, message, "leave `from` out"));
+        }
+        kubernetes::watched(node, cluster, keys.problems).map(Watched::Kubernetes)
     } else {
         keys.page("h2o", "http://shop/server-status/json").map(|url| Watched::H2o { url })
     };
-    keys.finish(&["name", "machine", "process", "processes", "prometheus", "series", "nginx", "h2o", "from"]);
+    keys.finish(MONITOR_KEYS);
     let Some(what) = what else {
-        let help = "give one of `machine: NAME`, `prometheus: URL`, `nginx: URL`, `h2o: URL`";
+        let help = "give one of `machine: NAME`, `prometheus: URL`, `nginx: URL`, `h2o: URL`, `kubernetes: { pods: SELECTOR }`";
         problems.push(Problem::at(node.place, "the monitor has no source", help));
         return None;
     };
     Some(MonitorSpec { place: node.place, name, from, what })
 }
+
+const MONITOR_KEYS: &[&str] = &[
+    "name",
+    "machine",
+    "process",
+    "processes",
+    "prometheus",
+    "series",
+    "nginx",
+    "h2o",
+    "kubernetes",
+    "from",
+];
 
 /// `run` is a line for the shell, or a list of a program and its arguments.
 fn hook(node: &Node, problems: &mut Vec<Problem>) -> Option<Hook> {

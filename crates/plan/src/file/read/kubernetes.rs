@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::document::{Node, Value};
 use super::super::kubernetes::{KubernetesPool, PodProgram, Spread, machines, quantity};
-use super::super::{Machine, Problem, Reach};
+use super::super::{ClusterObjects, Machine, Problem, Reach};
 use super::{Keys, each, single};
 use crate::InputError;
 use crate::limits::MACHINE_COUNT_MAX;
@@ -103,6 +103,34 @@ pub(super) fn pool(node: &Node, defaults: &KubernetesPool, problems: &mut Vec<Pr
     };
     keys.finish(POOL_KEYS);
     pool
+}
+
+/// Reads what a monitor reads of a cluster; how it is reached, where that is not given, is as in `defaults`.
+pub(super) fn watched(
+    node: &Node,
+    defaults: &KubernetesPool,
+    problems: &mut Vec<Problem>,
+) -> Option<ClusterObjects> {
+    let mut keys = Keys::of(node, "`kubernetes`", problems);
+    let (pods, nodes) = (keys.string("pods"), keys.string("nodes"));
+    let defaults = defaults.clone();
+    let cluster = Arc::new(KubernetesPool {
+        namespace: keys.parsed("namespace", word).or(defaults.namespace),
+        context: keys.parsed("context", word).or(defaults.context),
+        kubeconfig: keys.parsed("kubeconfig", word).or(defaults.kubeconfig),
+        kubectl: keys.parsed("kubectl", word).unwrap_or(defaults.kubectl),
+        ..defaults
+    });
+    keys.finish(&["pods", "nodes", "namespace", "context", "kubeconfig", "kubectl"]);
+    match (pods, nodes) {
+        (Some(selector), None) => Some(ClusterObjects { are_nodes: false, selector, cluster }),
+        (None, Some(selector)) => Some(ClusterObjects { are_nodes: true, selector, cluster }),
+        _ => {
+            let help = "write `pods: app=shop`, or `nodes: ''` for all nodes; a monitor has one of them";
+            problems.push(Problem::at(node.place, "`kubernetes` needs `pods` or `nodes`", help));
+            None
+        }
+    }
 }
 
 impl Keys<'_, '_> {
