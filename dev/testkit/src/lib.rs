@@ -5,6 +5,7 @@
 //! A helper that cannot do its work panics with the reason, because a test cannot go on without it.
 
 mod acceptor;
+mod broadcast;
 mod clock;
 pub mod h2;
 pub mod hostile;
@@ -16,6 +17,7 @@ pub mod real;
 mod request;
 mod scripted;
 
+pub use broadcast::{BroadcastScript, BroadcastServer};
 pub use clock::sleep_until;
 pub use identity::{Authority, Identity, Validity};
 pub use process::{Process, free_port, program, wait_until};
