@@ -21,3 +21,4 @@ mod ssh;
 mod stopping;
 mod tools;
 mod unprivileged;
+mod websockets;
