@@ -57,6 +57,30 @@ impl RecordedMessage {
     }
 }
 
+/// What of these messages no WebSocket can have carried; `None`: nothing.
+pub(crate) fn flaw_of(messages: &[RecordedMessage]) -> Option<&'static str> {
+    let mut is_closed = [false; 2];
+    for RecordedMessage { by, kind, bytes, .. } in messages {
+        // RFC 6455 5.5.1: nothing follows the close frame of its sender.
+        let is_closed = &mut is_closed[usize::from(*by == Peer::Client)];
+        match kind {
+            _ if *is_closed => return Some("a WebSocket message after the close frame of its sender"),
+            RecordedKind::Text if std::str::from_utf8(bytes).is_err() => {
+                return Some("a WebSocket message of text that is not UTF-8");
+            }
+            RecordedKind::Close if bytes.len() == 1 || bytes.len() > CONTROL_BYTES_MAX => {
+                return Some("a WebSocket close frame whose payload is no code and reason");
+            }
+            RecordedKind::Close => *is_closed = true,
+            RecordedKind::Text | RecordedKind::Binary => {}
+        }
+    }
+    None
+}
+
+/// RFC 6455 5.5.
+const CONTROL_BYTES_MAX: usize = 125;
+
 impl RecordedKind {
     /// As in HAR and RFC 6455 5.2.
     pub const fn opcode(self) -> u8 {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, Read};
 
 use crate::limits::LOADED_BODY_BYTES_MAX;
+use crate::message::flaw_of;
 use crate::{Place, RecordedMessage, Spooled};
 
 /// A request and what is known of it.
@@ -249,6 +250,14 @@ impl Response {
     /// Whether it opened a WebSocket.
     pub const fn is_web_socket(&self) -> bool {
         self.status == 101
+    }
+
+    /// What of it no server can have answered; `None`: nothing.
+    pub fn flaw(&self) -> Option<&'static str> {
+        match self.messages.is_empty() || self.is_web_socket() {
+            true => flaw_of(&self.messages),
+            false => Some("WebSocket messages after an answer that opened no WebSocket"),
+        }
     }
 
     /// Sets the body, its length and its checksum.

@@ -1,7 +1,8 @@
 //! Playing a recording back, without a socket or a clock: which record is due when (`player`), which must wait for another
-//! (`order`), what must be changed in it because the server answers otherwise this time (`learn`, `live`), and which redacted values
+//! (`order`), what is said on a WebSocket (`conversation`), what must be changed in it because the server answers otherwise this time (`learn`, `live`), and which redacted values
 //! nothing fills (`unfilled`).
 
+mod conversation;
 mod learn;
 mod live;
 mod locate;
@@ -10,6 +11,7 @@ mod player;
 pub(crate) mod tokens;
 mod unfilled;
 
+pub use conversation::{Conversation, Cue, Tempo};
 pub use learn::{Expected, Learned, Learner, Variable};
 pub(crate) use live::Grammar;
 pub use live::{Live, LiveSessions};

@@ -186,10 +186,13 @@ impl Har {
             // Of some WebSockets browsers write no answer to the opening request.
             response.status = 101;
             for message in messages {
-                match message.read(time_ns) {
+                match message.read(time_ns)? {
                     Some(message) => response.messages.push(message),
                     None => self.notes.add("messages of WebSockets that cannot be sent left out", place),
                 }
+            }
+            if let Some(flaw) = response.flaw() {
+                return Err(flaw.to_owned());
             }
         }
         if let Some(response) = &mut response {
@@ -322,22 +325,31 @@ impl Entry {
 
 impl HarMessage {
     /// The message in a record that began at `begin_ns`; `None`: an error, a ping, or data that is not Base64.
-    fn read(self, begin_ns: u64) -> Option<RecordedMessage> {
+    fn read(self, begin_ns: u64) -> Result<Option<RecordedMessage>, String> {
         let by = match self.by.as_str() {
             "send" => Peer::Client,
             "receive" => Peer::Server,
-            _ => return None,
+            _ => return Ok(None),
         };
-        let kind = RecordedKind::of(self.opcode as u8)?;
+        let early_ns = begin_ns.saturating_sub(nanoseconds(self.time));
+        if self.time > 0.0 && early_ns > EARLY_NS_MAX {
+            let early_ms = early_ns / 1_000_000;
+            return Err(format!("a WebSocket message {early_ms} ms before the request that opened it"));
+        }
+        let kind = match RecordedKind::of(self.opcode as u8) {
+            Some(kind) => kind,
+            None if matches!(self.opcode, PING | PONG | ERROR) => return Ok(None),
+            None => return Err(format!("a WebSocket message with the opcode {}", self.opcode)),
+        };
         let bytes = match kind {
-            RecordedKind::Binary => STANDARD.decode(self.data.trim()).ok()?,
-            RecordedKind::Text | RecordedKind::Close => self.data.into_bytes(),
+            RecordedKind::Binary => STANDARD.decode(self.data.trim()).ok(),
+            RecordedKind::Text | RecordedKind::Close => Some(self.data.into_bytes()),
         };
         let at_ns = after_ns(self.time, begin_ns);
-        Some(match kind {
+        Ok(bytes.map(|bytes| match kind {
             RecordedKind::Close => close(at_ns, by, &bytes),
             RecordedKind::Text | RecordedKind::Binary => RecordedMessage { at_ns, by, kind, bytes },
-        })
+        }))
     }
 }
 
@@ -353,8 +365,20 @@ fn close(at_ns: u64, by: Peer, data: &[u8]) -> RecordedMessage {
 
 /// From seconds since the epoch to nanoseconds after a time.
 fn after_ns(seconds: f64, begin_ns: u64) -> u64 {
-    ((seconds * 1e6) as u64).saturating_mul(1000).saturating_sub(begin_ns)
+    nanoseconds(seconds).saturating_sub(begin_ns)
 }
+
+fn nanoseconds(seconds: f64) -> u64 {
+    ((seconds * 1e6) as u64).saturating_mul(1000)
+}
+
+/// Opcodes of what belongs to a connection (RFC 6455 5.5), and what Chrome writes of errors.
+const PING: f64 = 9.0;
+const PONG: f64 = 10.0;
+const ERROR: f64 = -1.0;
+
+/// Browsers have one clock for requests and another for messages.
+const EARLY_NS_MAX: u64 = 1_000_000_000;
 
 /// A WebSocket's URL as that of its opening request.
 fn http_url(url: &str) -> Cow<'_, str> {
@@ -509,6 +533,38 @@ mod tests {
         let cut = &CHROME.as_bytes()[..700];
         let (_, problems) = all(Format::Har, cut.to_vec());
         assert!(problems[0].is_fatal && problems[0].reason.contains("ends"), "{problems:?}");
+    }
+
+    #[test]
+    fn messages_that_no_websocket_carried_are_named() {
+        let read = |messages: &str| {
+            let text = format!(
+                r#"{{"log":{{"entries":[{{"startedDateTime":"2024-05-01T10:00:00Z","request":{{"method":"GET","url":"ws://x/"}},"_webSocketMessages":[{messages}]}}]}}}}"#
+            );
+            let mut har = Har::new(crate::input::of_bytes(text.as_bytes()));
+            let record = har.next().unwrap();
+            (record, har.notes().iter().next().map(|(text, ..)| text.to_owned()))
+        };
+        let ping = r#"{"type":"receive","time":1714557600.5,"opcode":9,"data":""},"#;
+        let text = r#"{"type":"send","time":1714557600.5,"opcode":1,"data":"a"}"#;
+        let (record, note) = read(&format!("{ping}{text}"));
+        assert_eq!(record.unwrap().response.unwrap().messages.len(), 1);
+        assert_eq!(note.as_deref(), Some("messages of WebSockets that cannot be sent left out"));
+        for (message, wrong) in [
+            (
+                text.replace("600.5", "500.5"),
+                "a WebSocket message 99500 ms before the request that opened it",
+            ),
+            (text.replace("\":1,", "\":3,"), "a WebSocket message with the opcode 3"),
+            (
+                format!("{},{text}", text.replace("\":1,", "\":8,")),
+                "a WebSocket message after the close frame of its sender",
+            ),
+        ] {
+            let (record, note) = read(&message);
+            assert_eq!(record, None);
+            assert_eq!(note.unwrap(), format!("entries that cannot be read left out: {wrong}"));
+        }
     }
 
     #[test]

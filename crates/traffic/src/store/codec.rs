@@ -328,6 +328,17 @@ impl<'a> RecordView<'a> {
         Some((status, number(&mut bytes)?))
     }
 
+    /// Why the response, which was read as this, cannot be read, or cannot have been sent by any server.
+    pub fn flaw_of(&self, response: Option<&Response>) -> Option<&'static str> {
+        self.response?;
+        match response {
+            Some(response) => response.flaw(),
+            None => {
+                Some("a malformed response: a part is missing, or a WebSocket message has an unknown opcode")
+            }
+        }
+    }
+
     /// The recorded response, copied.
     pub fn response(&self) -> Option<Response> {
         let mut bytes = self.response?;

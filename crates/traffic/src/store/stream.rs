@@ -133,7 +133,10 @@ impl Stream {
         if is_there && frame.is_whole(&self.buffer[self.done..]) {
             return Ok(Some(frame));
         }
-        if !is_there && frame.payload_bytes < KEPT_BYTES_MAX {
+        // Where another frame begins in what is left, it is the length that is damaged.
+        let rest = &self.buffer[self.done + SYNC_RECORD.len()..];
+        let is_cut_off = || memchr::memmem::find(rest, &SYNC_RECORD).is_none();
+        if !is_there && frame.payload_bytes < KEPT_BYTES_MAX && is_cut_off() {
             self.is_at_end = true;
             return Err(Problem::record(self.place(), "the file ends inside a frame"));
         }
@@ -200,7 +203,8 @@ impl Source for Stream {
                 record.request.spooled =
                     Some(spooled.ok_or_else(|| Problem::record(place, "parts of its body are missing"))?);
             }
-            return match record.request.flaw() {
+            let flaw = record.request.flaw().or_else(|| view.flaw_of(record.response.as_ref()));
+            return match flaw {
                 Some(flaw) => Err(Problem::record(place, flaw)),
                 None => Ok(Some(record)),
             };

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::*;
+use crate::play::Conversation;
 use crate::read::tests as read;
 use crate::{
     Field, Format, Peer, Place, Record, RecordedKind, RecordedMessage, Request, Response, Scheme, Spooled,
@@ -16,13 +17,15 @@ fn record(nth: u64) -> Record {
     response.set_body(vec![b'x'; nth as usize % 300]);
     for at in 0..nth % 5 {
         let by = if at % 2 == 0 { Peer::Client } else { Peer::Server };
-        let kind = [RecordedKind::Text, RecordedKind::Binary, RecordedKind::Close][at as usize % 3];
-        response.messages.push(RecordedMessage {
-            at_ns: at * nth,
-            by,
-            kind,
-            bytes: vec![at as u8; nth as usize % 400],
+        let (at_ns, bytes) = (at * nth, vec![at as u8; nth as usize % 400]);
+        response.messages.push(match at {
+            2 => RecordedMessage::close(at_ns, by, Some(1000 + nth as u16), "bye"),
+            _ => {
+                let kind = if at == 1 { RecordedKind::Binary } else { RecordedKind::Text };
+                RecordedMessage { at_ns, by, kind, bytes }
+            }
         });
+        response.status = 101;
     }
     response.event_times_ns = (0..nth % 3).map(|at| at * nth * 1000).collect();
     Record {
@@ -256,4 +259,34 @@ fn write_beyond_the_limit() {
     assert_eq!((index.record_count, index.blocks.len()), (2, 1));
     assert_eq!(index.origins.iter().map(|origin| origin.request_count).sum::<u64>(), 2);
     assert_eq!(index.rows.iter().map(|row| row.request_count).sum::<u64>(), 2);
+}
+
+#[test]
+fn messages_that_no_websocket_carried_are_found_before_they_are_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = RecordedMessage { at_ns: 5, by: Peer::Client, kind: RecordedKind::Text, bytes: b"a".to_vec() };
+    let close = RecordedMessage::close(6, Peer::Client, None, "");
+    let not_utf8 = RecordedMessage { bytes: vec![0xff], ..text.clone() };
+    let cut = RecordedMessage { bytes: vec![3], ..close.clone() };
+    for (status, messages, wrong) in [
+        (101, vec![text.clone(), close.clone()], None),
+        (101, vec![close, text.clone()], Some("a WebSocket message after the close frame of its sender")),
+        (101, vec![not_utf8], Some("a WebSocket message of text that is not UTF-8")),
+        (101, vec![cut], Some("a WebSocket close frame whose payload is no code and reason")),
+        (200, vec![text], Some("WebSocket messages after an answer that opened no WebSocket")),
+    ] {
+        let path = folder.path().join("a.squall");
+        let mut writer = Writer::create(&path).unwrap();
+        let socket = Response { status: 101, ..Response::default() };
+        writer.write(&Record { response: Some(socket), ..record(1) }).unwrap();
+        let response = Some(Response { status, messages, ..Response::default() });
+        writer.write(&Record { response, ..record(2) }).unwrap();
+        writer.finish().unwrap();
+        let found = Conversation::find_flaw(&Recording::open(&path).unwrap()).unwrap();
+        assert_eq!(found.map(|problem| problem.reason), wrong.map(str::to_owned));
+        let (records, problems) = read::all(Format::Squall, fs::read(&path).unwrap());
+        assert_eq!(records.len(), if wrong.is_some() { 1 } else { 2 });
+        assert_eq!(problems.first().map(|problem| problem.reason.as_str()), wrong);
+        fs::remove_file(&path).unwrap();
+    }
 }
