@@ -14,7 +14,7 @@ K6 ?= k6
 REPOS ?= suites/k6/repositories
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded websocket kubernetes-test fuzz simulate k6-wild docs build-deps test-deps bench-deps
+.PHONY: help build build-debug build-quick ui ui-test demo test dist package-test install-test site pictures lint bench k6-diff hostile recorded websocket interop kubernetes-test fuzz simulate k6-wild docs build-deps test-deps bench-deps
 
 help: ## lists the tasks
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,8 @@ test: test-deps ui lint docs ui-test ## runs every check: lint, documentation, t
 	$(CARGO) test --workspace --lib --bins --tests
 	@suites/hostile/run quick
 	@suites/websocket/run quick
+	$(CARGO) build --workspace --example relay
+	@suites/interop/run quick
 
 lint: build-deps ## checks formatting, clippy, project conventions and licences
 	$(CARGO) fmt --all --check
@@ -84,6 +86,10 @@ websocket: build-debug ## runs the conformance cases of WebSockets against clien
 kubernetes-test: build-debug ## runs plans on pods of a real cluster that it starts here, as root: CASE=faults
 	@dev/setup kubernetes
 	SQUALL=$(CURDIR)/target/debug/squall suites/kubernetes/run $(filter-out all,$(CASE))
+
+interop: build-debug test-deps ## runs HTTP/3 against other implementations, also over a path with faults: CASE=envoy
+	$(CARGO) build --workspace --example relay
+	SQUALL=$(CURDIR)/target/debug/squall suites/interop/run $(filter-out all,$(CASE))
 
 fuzz: ## runs every fuzz target on the stable compiler: MINUTES=10 in all
 	@fuzz/run $(MINUTES)
