@@ -19,6 +19,16 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A file that the plan names cannot be written.
+    #[error("cannot write {what} `{path}`: {source}")]
+    LogFile {
+        /// What the file is for.
+        what: &'static str,
+        /// The file, or its directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// A file that the plan names has the wrong content.
     #[error("{what} `{path}` {problem}")]
     PlanFileContent {
@@ -115,7 +125,7 @@ impl Error {
     /// What the user, who writes options in this style, can do about it.
     pub fn help(&self, style: OptionStyle) -> Option<String> {
         let help = match self {
-            Self::PlanFile { .. } => "check the path and its permissions".to_owned(),
+            Self::PlanFile { .. } | Self::LogFile { .. } => "check the path and its permissions".to_owned(),
             Self::PlanFileContent { .. } => "the file must be PEM (-----BEGIN ...-----)".to_owned(),
             Self::Plan { help, .. } => help.clone(),
             Self::Option { option, remedy, .. } => remedy.help(option, style),

@@ -19,7 +19,7 @@ impl KeyLogFile {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let file = open_private(path, OpenOptions::new().append(true).create(true));
         let file =
-            file.map_err(|source| Error::PlanFile { what: "key log", path: path.to_owned(), source })?;
+            file.map_err(|source| Error::LogFile { what: "key log", path: path.to_owned(), source })?;
         Ok(Self(Mutex::new(file)))
     }
 }

@@ -1,5 +1,7 @@
 //! HTTP/3 and QUIC with a server that people use: no request fails, and counts are the server's own.
 
+use std::path::Path;
+
 use squall_server::{Options, Target, Tls};
 use squall_testkit::quic::{LossyRelay, PathFaults};
 use squall_testkit::real::Server;
@@ -123,27 +125,65 @@ fn connections_survive_a_change_of_their_local_port() {
 }
 
 #[test]
-fn each_connection_has_a_qlog_file() {
-    let server = Server::caddy(None);
+fn an_ack_frequency_saves_acknowledgements_of_uploads() {
+    let target = secure_target();
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("new").display().to_string();
-    let ended = run_trusting(&server, &[&server.h3_url("/"), "-c3", "-n30", "--qlog", &path]);
-    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 30), "{ended:#?}");
-    for number in 0..3 {
-        let text = std::fs::read_to_string(format!("{path}/connection-{number}.sqlog")).unwrap();
-        let records = text.split('\u{1e}').skip(1);
-        let records: Vec<serde_json::Value> =
-            records.map(|record| serde_json::from_str(record).unwrap()).collect();
-        assert_eq!(records[0]["qlog_format"], "JSON-SEQ");
-        for name in ["packet_sent", "packet_received"] {
-            let is_one =
-                |record: &serde_json::Value| record["name"].as_str().is_some_and(|text| text.ends_with(name));
-            assert!(records.iter().any(is_one), "{name} {}", records[1]);
-        }
+    let body = folder.path().join("1m");
+    std::fs::write(&body, vec![b'.'; 1_000_000]).unwrap();
+    let (url, body) = (format!("h3://{}/upload", target.address()), body.display().to_string());
+    // Datagrams that arrive together are acknowledged together, whatever was asked for.
+    let received = ["1", "1000"].map(|frequency| {
+        let args = ["-c1", "-n20", "--no-gso", "--body-file", &body, "--ack-frequency", frequency];
+        let ended = run(&[&[&*url, "--insecure"], &args[..]].concat());
+        assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 20), "{ended:#?}");
+        ended.count("/totals/quic/datagrams_received")
+    });
+    assert!(received[1] * 4 < received[0], "{received:?}");
+}
+
+#[test]
+fn the_first_hundred_connections_have_qlog_files() {
+    let target = secure_target();
+    let (address, url) = (target.address().to_string(), format!("h3://{}/get", target.address()));
+    for (args, count) in [
+        (&[&*url, "-c3", "-n30"][..], 3),
+        (&[&url, "-c5", "-n110", "--no-keepalive"], 100),
+        (&["handshake", &address, "--quic", "-c2", "-n4"], 4),
+        (&["idle", &address, "--quic", "-c2", "-d1s", "--ping", "200ms"], 2),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/folder");
+        let ended = run(&[args, &["--insecure", "--qlog", &path.display().to_string()]].concat());
+        assert_eq!((ended.code, ended.count("/totals/failed")), (Some(0), 0), "{ended:#?}");
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), count, "{args:?}");
+        (0..count).for_each(|number| assert_is_qlog(&path.join(format!("connection-{number}.sqlog"))));
     }
-    let file = server.ca_file().display().to_string();
-    let refused = run_trusting(&server, &[&server.h3_url("/"), "-n1", "--qlog", &file]);
-    assert!(refused.stderr.contains("qlog directory"), "{refused:#?}");
+}
+
+/// A file of JSON text sequences (RFC 7464), with packets in both directions and what became of the connection.
+fn assert_is_qlog(path: &Path) {
+    let text = std::fs::read_to_string(path).expect("a qlog file");
+    let parse = |record| serde_json::from_str(record).expect("JSON");
+    let records: Vec<serde_json::Value> = text.split('\u{1e}').skip(1).map(parse).collect();
+    assert_eq!(records[0]["qlog_format"], "JSON-SEQ");
+    for name in ["packet_sent", "packet_received", "metrics_updated"] {
+        let is_one =
+            |record: &serde_json::Value| record["name"].as_str().is_some_and(|text| text.ends_with(name));
+        assert!(records.iter().any(is_one), "{name} {}", records[1]);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_stops_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file").display().to_string();
+    std::fs::write(&file, "").unwrap();
+    for (option, what) in [("--qlog", "qlog directory"), ("--key-log", "key log")] {
+        let path = format!("{file}/below");
+        let refused = run(&["h3://127.0.0.1:1/", "-n1", option, &path]);
+        let message = format!("error: cannot write {what} `{path}`: Not a directory");
+        assert!(refused.stderr.contains(&message) && refused.code == Some(2), "{refused:#?}");
+    }
 }
 
 #[test]

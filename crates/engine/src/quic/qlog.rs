@@ -30,7 +30,7 @@ pub(super) fn next_stream(folder: &Path, begin: Instant) -> Option<QlogStream> {
 /// Makes the folder, and finds out whether files can be written there.
 pub(crate) fn prepare_qlog(folder: &Path) -> Result<(), Error> {
     let writable = fs::create_dir_all(folder).and_then(|()| File::create(file_path(folder, 0)).map(drop));
-    writable.map_err(|source| Error::PlanFile { what: "qlog directory", path: folder.to_owned(), source })
+    writable.map_err(|source| Error::LogFile { what: "qlog directory", path: folder.to_owned(), source })
 }
 
 fn file_path(folder: &Path, number: u32) -> PathBuf {

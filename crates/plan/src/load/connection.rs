@@ -51,7 +51,8 @@ pub(super) fn quic_policy(given: &mut Reading<'_>, is_spoken: bool, wanted_by: &
         &MIGRATE.option,
         &QLOG.option,
     ];
-    if let Some(option) = options.into_iter().find(|option| given.has(option)).filter(|_| !is_spoken) {
+    let unused: Vec<_> = options.into_iter().filter(|option| !is_spoken && given.has(option)).collect();
+    for option in unused {
         let message = format!("`--{}` is for QUIC, which this load does not use", option.name);
         let help = format!("add `--{wanted_by}`, or remove it");
         given.take(Err::<(), _>(OptionProblem::of(option.name, message, help)));
