@@ -7,6 +7,7 @@ mod clusters;
 mod deploy;
 mod faults;
 mod hooks;
+mod http3;
 mod kubernetes;
 mod local;
 mod logins;

@@ -35,11 +35,21 @@ impl Site {
 
     /// Starts the target; its log begins anew.
     pub(crate) fn start_target(&mut self) {
+        self.listen(80, &[]);
+    }
+
+    /// Starts the target with TLS and HTTP/3 on port 443 instead of the other one.
+    pub(crate) fn start_secure_target(&mut self) {
+        self.kill_target();
+        self.listen(443, &["--tls", "--http3", "--tls-name", &Lab::address("target")]);
+    }
+
+    fn listen(&mut self, port: u16, options: &[&str]) {
         let mut command = self.lab.command("target", env!("CARGO_BIN_EXE_squall"));
-        command.args(["target", "--listen", "0.0.0.0:80", "--log"]).arg(self.lab.path("log"));
-        command.stdout(fs::File::create(self.lab.path("target.out")).unwrap());
+        command.args(["target", "--listen", &format!("0.0.0.0:{port}"), "--log"]).arg(self.lab.path("log"));
+        command.args(options).stdout(fs::File::create(self.lab.path("target.out")).unwrap());
         self.target = Some(Process::start(&mut command));
-        self.lab.wait_for_port("target", 80);
+        self.lab.wait_for_port("target", port);
     }
 
     /// Ends the target as a crash would.
