@@ -34,4 +34,5 @@ mod traffic;
 mod truth;
 mod uploads;
 mod websocket_servers;
+mod websocket_streams;
 mod websockets;
