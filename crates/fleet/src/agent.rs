@@ -216,7 +216,7 @@ struct Agent<'a> {
     worker: &'a dyn Worker,
     reports: Sender<Report>,
     delivery: &'a Delivery<Report>,
-    inbox: Sender<Heard>,
+    inbox: Sender<Input>,
     /// The number of the connection to the controller; `None`: it is lost.
     connection: Option<u64>,
     /// How long it waits for a controller of which it receives nothing.
@@ -243,7 +243,7 @@ fn needs_files(order: &LoadOrder) -> bool {
 }
 
 /// What comes from the controller.
-enum Heard {
+enum Input {
     /// An order, and when it came, in nanoseconds since 1970.
     Order(Order, u64),
     /// The connection of that number ended.
@@ -264,7 +264,7 @@ struct Running {
 
 impl<'a> Agent<'a> {
     /// Until the controller ends it, or is gone.
-    fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Heard>)
+    fn serve<'scope>(&mut self, scope: &'scope thread::Scope<'scope, '_>, inbox: &Receiver<Input>)
     where
         'a: 'scope,
     {
@@ -272,20 +272,20 @@ impl<'a> Agent<'a> {
         let mut next_sample = Instant::now();
         loop {
             match inbox.recv_timeout(LOOK_EVERY) {
-                Ok(Heard::Order(Order::Bye, _)) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Heard::Order(order, unix_ns)) => {
+                Ok(Input::Order(Order::Bye, _)) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Input::Order(order, unix_ns)) => {
                     heard_at = Instant::now();
                     self.is_greeted |= !matches!(order, Order::Hello { .. } | Order::Clock { .. });
                     self.obey(order, unix_ns, scope);
                 }
-                Ok(Heard::Ended(connection)) if self.connection == Some(connection) => {
+                Ok(Input::Ended(connection)) if self.connection == Some(connection) => {
                     self.connection = None;
                     if !(self.may_resume && self.has_started) {
                         return;
                     }
                 }
-                Ok(Heard::Ended(_)) => {}
-                Ok(Heard::Attached(stream, received)) => {
+                Ok(Input::Ended(_)) => {}
+                Ok(Input::Attached(stream, received)) => {
                     heard_at = Instant::now();
                     self.resume(stream, received);
                 }
@@ -326,7 +326,7 @@ impl<'a> Agent<'a> {
     fn listen(&self) -> Option<WayBack> {
         let socket = self.janitor.folder().join("attach");
         let inbox = self.inbox.clone();
-        let on_attach = move |stream, received| inbox.send(Heard::Attached(stream, received)).is_ok();
+        let on_attach = move |stream, received| inbox.send(Input::Attached(stream, received)).is_ok();
         attach::listen(&socket, on_attach).ok()?;
         let text = |path: PathBuf| path.into_os_string().into_string().ok();
         Some(WayBack { program: text(std::env::current_exe().ok()?)?, socket: text(socket)? })
@@ -515,18 +515,18 @@ fn find(wanted: &Monitored) -> Found {
 struct Reader {
     connection: u64,
     delivery: Delivery<Report>,
-    inbox: Sender<Heard>,
+    inbox: Sender<Input>,
 }
 
 impl Reader {
     fn read_all(&self, mut stream: impl Read) {
         while let Ok(Some(order)) = self.delivery.read::<Order>(&mut stream) {
-            if self.inbox.send(Heard::Order(order, unix_ns(SystemTime::now()))).is_err() {
+            if self.inbox.send(Input::Order(order, unix_ns(SystemTime::now()))).is_err() {
                 return;
             }
         }
         // An agent that is gone needs no word of it.
-        let _ = self.inbox.send(Heard::Ended(self.connection));
+        let _ = self.inbox.send(Input::Ended(self.connection));
     }
 }
 
@@ -598,8 +598,10 @@ mod tests {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         agent.connect(ours, 0).unwrap();
         collect_reports(&agent, &outbox);
-        let told: Vec<Report> = (0..2).map(|_| controller.read(&mut theirs).unwrap().unwrap()).collect();
-        let [Report::Ended { load_idx: 7, end: Err(trouble) }, last] = &told[..] else { panic!("{told:?}") };
+        let reports: Vec<Report> = (0..2).map(|_| controller.read(&mut theirs).unwrap().unwrap()).collect();
+        let [Report::Ended { load_idx: 7, end: Err(trouble) }, last] = &reports[..] else {
+            panic!("{reports:?}")
+        };
         assert!(trouble.message.contains("too large"), "{trouble:?}");
         assert_eq!(last, &note);
     }

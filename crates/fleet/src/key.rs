@@ -93,8 +93,11 @@ mod tests {
             ("open", "other users can read the ssh key"),
             ("missing", "No such file or directory"),
         ] {
-            let told = check_key(&path(name)).map_or_else(|trouble| trouble.message, |()| String::new());
-            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{name}: {told}");
+            let message = check_key(&path(name)).map_or_else(|trouble| trouble.message, |()| String::new());
+            assert!(
+                message.contains(expected) && message.is_empty() == expected.is_empty(),
+                "{name}: {message}"
+            );
         }
     }
 }

@@ -776,10 +776,10 @@ mod tests {
             ledger.absorb(source, 0, 0, snapshot);
         }
         let record = ledger.finish(StoppedBy::Count, &[]);
-        let told = |rows: &[Row]| rows.iter().map(|row| row.ok).collect::<Vec<_>>();
+        let ok_counts = |rows: &[Row]| rows.iter().map(|row| row.ok).collect::<Vec<_>>();
         assert_eq!(record.rows, [row("z"), row("a")]);
-        assert_eq!(told(&record.total.rows), [2, 1]);
+        assert_eq!(ok_counts(&record.total.rows), [2, 1]);
         let loads = record.parts.iter().filter(|part| part.kind == PartKind::Load);
-        assert_eq!(loads.map(|part| told(&part.total.rows)).collect::<Vec<_>>(), [[2, 0], [0, 1]]);
+        assert_eq!(loads.map(|part| ok_counts(&part.total.rows)).collect::<Vec<_>>(), [[2, 0], [0, 1]]);
     }
 }

@@ -118,9 +118,9 @@ impl FailedLogin {
     }
 
     /// What went wrong, by what was reported or by what the process said on standard error.
-    pub(crate) fn of(opened: Opened, told: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> Self {
+    pub(crate) fn of(opened: Opened, reported: Option<Trouble>, by_errors: impl Fn(&str) -> Trouble) -> Self {
         let errors = opened.end();
-        if let Some(trouble) = told {
+        if let Some(trouble) = reported {
             return Self::plain(trouble);
         }
         let errors = errors.text();
@@ -306,8 +306,8 @@ mod tests {
             let note = |text: &str| notes.borrow_mut().push(text.to_owned());
             let result = retried(&Attempt::default(), &note, login);
             assert_eq!(result.map(|()| count).map_err(|_| count), expected);
-            let told = "the login was dropped (kex_exchange_identification: Connection closed by remote host), attempt 2 of 5 in 0.5 s";
-            assert!(notes.borrow().iter().all(|note| note == told), "{notes:?}");
+            let expected = "the login was dropped (kex_exchange_identification: Connection closed by remote host), attempt 2 of 5 in 0.5 s";
+            assert!(notes.borrow().iter().all(|note| note == expected), "{notes:?}");
         }
     }
 

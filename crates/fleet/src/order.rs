@@ -97,7 +97,7 @@ pub struct FleetHook {
 pub struct FleetLoad {
     /// Its name.
     pub name: String,
-    /// Where it stands in the plan file.
+    /// Where it is in the plan file.
     pub written: Text,
     /// What it is.
     pub work: LoadWork,

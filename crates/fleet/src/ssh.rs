@@ -373,8 +373,8 @@ mod tests {
             ("", "`me@g1:2200`: ssh ended without a message"),
             ("bogus", "`me@g1:2200`: ssh failed (bogus)"),
         ] {
-            let told = explain(&spec, Some(2200), errors).message;
-            assert!(told.starts_with(meaning), "{told}");
+            let message = explain(&spec, Some(2200), errors).message;
+            assert!(message.starts_with(meaning), "{message}");
         }
     }
 
@@ -428,9 +428,9 @@ mod tests {
         let script = "for word in 'a b' \"it's!\" '\\\\n' '^' '`x`'; do\nprintf '<%s>\\n' \"$word\"\ndone\n";
         for shell in ["sh", "bash", "tcsh"] {
             let output = Command::new(shell).arg("-c").arg(remote_command(script)).output().unwrap();
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
             assert_eq!(
-                told.lines().collect::<Vec<_>>(),
+                printed.lines().collect::<Vec<_>>(),
                 ["<a b>", "<it's!>", r"<\\n>", "<^>", "<`x`>"],
                 "{shell}"
             );

@@ -134,7 +134,7 @@ impl Transport for Ssh {
         let (mut opened, greeting) = self.log_in(&binary.fetch_script(&self.terms), attempt, note)?;
         match binary.hand_over(&mut opened, &greeting, (attempt, note)) {
             Ok(()) => Ok(opened),
-            Err(told) => Err(FailedLogin::of(opened, told, |errors| self.explain(errors)).trouble),
+            Err(reported) => Err(FailedLogin::of(opened, reported, |errors| self.explain(errors)).trouble),
         }
     }
 

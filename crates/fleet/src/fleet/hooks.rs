@@ -30,7 +30,7 @@ impl Fleet<'_> {
         };
         for hook in hooks {
             // A run that is being stopped does not wait for the preparation of its load either.
-            if self.told > 1 || (self.told > 0 && moment == HookMoment::Before) {
+            if self.steered > 1 || (self.steered > 0 && moment == HookMoment::Before) {
                 break;
             }
             let machines: Vec<String> = hook.machine_idxs.iter().map(|&idx| self.machine_name(idx)).collect();

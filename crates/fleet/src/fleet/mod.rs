@@ -70,7 +70,7 @@ pub trait Watcher {
     fn look(&mut self, recorder: &RunRecorder, machines: &[MachineView<'_>]);
 }
 
-/// What a fleet brings home.
+/// The result of a fleet run.
 #[derive(Debug)]
 pub struct Outcome {
     /// The record of the whole run.
@@ -119,11 +119,11 @@ fn make(
     let mut fleet = Fleet::assemble((plan, transports), steer, watcher)?;
     fleet.outfit(steer, watcher)?;
     fleet.make(steer, watcher)?;
-    if fleet.told > 0 && fleet.started_unix_ns == 0 {
+    if fleet.steered > 0 && fleet.started_unix_ns == 0 {
         return Err(Refusal::Stopped);
     }
     fleet.note_absent_series(watcher);
-    Ok(fleet.go_home())
+    Ok(fleet.finish())
 }
 
 struct Fleet<'a> {
@@ -162,7 +162,7 @@ struct Fleet<'a> {
     /// A load on some machine never reached its target.
     is_unreached: bool,
     /// The orders that agents have; [`Steer`]'s numbers.
-    told: u8,
+    steered: u8,
     /// Of each step's moments of start: the step, the moment in nanoseconds since 1970, and how far from it the machines began,
     /// in nanoseconds: the first one and the last one.
     starts: BTreeMap<(usize, u64), (i64, i64)>,
@@ -178,7 +178,7 @@ impl Fleet<'_> {
         }
         for step_idx in 0..self.plan.steps.len() {
             let step = self.prepare(step_idx, steer, watcher);
-            if self.told > 0 {
+            if self.steered > 0 {
                 return Err(Refusal::Stopped);
             }
             if step_idx > 0 || !self.troubles.is_empty() {
@@ -228,7 +228,7 @@ impl Fleet<'_> {
         watcher: &mut dyn Watcher,
     ) -> Result<Step, Vec<Trouble>> {
         self.run_hooks(step_idx, HookMoment::Before, steer, watcher)?;
-        if step_idx == 0 && !self.plan.steps[0].before.is_empty() && self.told == 0 {
+        if step_idx == 0 && !self.plan.steps[0].before.is_empty() && self.steered == 0 {
             self.watch_monitored(steer, watcher);
             if !self.troubles.is_empty() {
                 return Err(std::mem::take(&mut self.troubles));
@@ -255,12 +255,12 @@ impl Fleet<'_> {
 
     /// Nothing more shall start, or no machine is left to start it.
     fn is_over(&self) -> bool {
-        self.told > 0 || !self.any_left()
+        self.steered > 0 || !self.any_left()
     }
 
     /// A step was left out: where that is the user's wish, it says more than how the steps before have ended.
     fn cut_short(&mut self) {
-        match self.told {
+        match self.steered {
             0 => {}
             1 => self.stopped_by = self.stopped_by.graver(StoppedBy::Drained),
             _ => self.stopped_by = self.stopped_by.graver(StoppedBy::Aborted),
@@ -270,8 +270,8 @@ impl Fleet<'_> {
     /// Passes on what the user wants.
     fn obey(&mut self, steer: &Steer) {
         let wanted = steer.wanted();
-        if wanted > self.told {
-            self.told = wanted;
+        if wanted > self.steered {
+            self.steered = wanted;
             self.links.iter().for_each(|link| link.order(Order::Stop { at_once: wanted > 1 }));
         }
     }
@@ -287,9 +287,9 @@ impl Fleet<'_> {
     }
 
     fn order_all(&self, step: &Step, order: &Order) {
-        let mut told = vec![false; self.links.len()];
+        let mut ordered = vec![false; self.links.len()];
         for (machine_idx, _, _) in &step.jobs {
-            if !std::mem::replace(&mut told[*machine_idx], true) {
+            if !std::mem::replace(&mut ordered[*machine_idx], true) {
                 self.links[*machine_idx].order(order.clone());
             }
         }
@@ -325,8 +325,8 @@ impl Fleet<'_> {
         Placement::of(self.plan.machines.iter().zip(facts))
     }
 
-    /// Sends everybody home, and puts the record together.
-    fn go_home(mut self) -> Outcome {
+    /// Ends all agents, and puts the record together.
+    fn finish(mut self) -> Outcome {
         self.links.iter_mut().for_each(Link::farewell);
         let deadline = Instant::now() + FAREWELL_MAX;
         self.links.iter_mut().for_each(|link| link.wait_until(deadline));

@@ -32,12 +32,12 @@ impl Fleet<'_> {
         while ((0..wanted.len()).any(|idx| is_awaited(self, idx))
             || self.clusters.values().any(|(_, has_answered)| !has_answered))
             && Instant::now() < deadline
-            && self.told == 0
+            && self.steered == 0
         {
             self.turn(&mut nothing, watcher);
             self.obey(steer);
         }
-        if self.told == 0 {
+        if self.steered == 0 {
             self.watch_found(wanted, watcher);
             self.refuse_silent_clusters();
         }
@@ -176,7 +176,7 @@ impl Fleet<'_> {
         Err(self.unread(&self.plan.monitors[monitor_idx], &failures))
     }
 
-    /// Why no machine reads a page: the first machine's reason stands for all.
+    /// Why no machine reads a page: the first machine's reason, for all.
     fn unread(&self, monitor: &MonitorSpec, failures: &[(usize, &str)]) -> Trouble {
         let why = match failures {
             [] => "no machine answered".to_owned(),

@@ -32,9 +32,9 @@ impl<'a> Fleet<'a> {
         let (inbox_sender, inbox) = mpsc::channel();
         let mut ledger = Ledger::new(plan);
         let openings = Openings::start(plan, &transports, &inbox_sender);
-        let (links, mut troubles) = openings.finish(plan, steer, &mut |heard| match heard {
-            Heard::Note(note) => watcher.note(note),
-            Heard::Nothing { of } => {
+        let (links, mut troubles) = openings.finish(plan, steer, &mut |update| match update {
+            Update::Note(note) => watcher.note(note),
+            Update::Nothing { of } => {
                 watcher.wait(&format!("reaching {}", listed(of)), &ledger.whole.recorder);
             }
         })?;
@@ -66,7 +66,7 @@ impl<'a> Fleet<'a> {
             lost_count: 0,
             stopped_by: StoppedBy::Count,
             is_unreached: false,
-            told: 0,
+            steered: 0,
             starts: BTreeMap::new(),
         })
     }
@@ -85,8 +85,8 @@ enum News {
     Opened(usize, Result<Box<Link>, Trouble>),
 }
 
-/// What the ways to the machines have to tell.
-enum Heard<'n> {
+/// What happens while the ways to the machines are opened.
+enum Update<'n> {
     Note(&'n str),
     /// Nothing new of these machines.
     Nothing {
@@ -96,19 +96,19 @@ enum Heard<'n> {
 
 impl Openings {
     fn start(plan: &FleetPlan, transports: &[Arc<dyn Transport>], inbox: &Sender<Arrival>) -> Self {
-        let (teller, news) = mpsc::channel();
+        let (reporter, news) = mpsc::channel();
         let mut attempts = Vec::new();
         let lost_after = plan.lost_after;
         for (machine_idx, (machine, transport)) in plan.machines.iter().zip(transports).enumerate() {
             let transport = Arc::clone(transport);
-            let (inbox, teller, name) = (inbox.clone(), teller.clone(), machine.name.value.clone());
+            let (inbox, reporter, name) = (inbox.clone(), reporter.clone(), machine.name.value.clone());
             let attempt = Attempt::default();
             attempts.push(attempt.clone());
             thread::spawn(move || {
                 // Nobody listens any more once it was given up.
-                let note = |text: &str| drop(teller.send(News::Note(format!("{name}: {text}"))));
+                let note = |text: &str| drop(reporter.send(News::Note(format!("{name}: {text}"))));
                 let opened = Link::open(machine_idx, (&*transport, lost_after), &inbox, (&attempt, &note));
-                drop(teller.send(News::Opened(machine_idx, opened.map(Box::new))));
+                drop(reporter.send(News::Opened(machine_idx, opened.map(Box::new))));
             });
         }
         Self { attempts, news }
@@ -120,14 +120,14 @@ impl Openings {
         self,
         plan: &FleetPlan,
         steer: &Steer,
-        follow: &mut dyn FnMut(Heard<'_>),
+        follow: &mut dyn FnMut(Update<'_>),
     ) -> Result<(Vec<Link>, Vec<Trouble>), Refusal> {
         let mut opened: Vec<Option<Result<Box<Link>, Trouble>>> = Vec::new();
         opened.resize_with(self.attempts.len(), || None);
         let mut looked_at = Instant::now();
         while opened.iter().any(Option::is_none) {
             match self.news.recv_timeout(TURN) {
-                Ok(News::Note(note)) => follow(Heard::Note(&note)),
+                Ok(News::Note(note)) => follow(Update::Note(&note)),
                 Ok(News::Opened(machine_idx, link)) => drop(opened[machine_idx].get_or_insert(link)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -137,7 +137,7 @@ impl Openings {
                 let missing = plan.machines.iter().zip(&opened).filter(|(_, opened)| opened.is_none());
                 let of: Vec<String> = missing.map(|(machine, _)| machine.name.value.clone()).collect();
                 if !of.is_empty() {
-                    follow(Heard::Nothing { of: &of });
+                    follow(Update::Nothing { of: &of });
                 }
             }
             if steer.wanted() > 0 {

@@ -122,7 +122,7 @@ impl Fleet<'_> {
         let mut message = format!("machine `{}`: ", self.machine_name(machine_idx));
         // Loads are refused for it, too.
         let of_machine = format!("{message}{}", trouble.message);
-        let is_told = self.troubles.iter().any(|told| told.message == of_machine);
+        let is_reported = self.troubles.iter().any(|known| known.message == of_machine);
         if let Some(load_idx) = load_idx.map(|idx| idx as usize) {
             let Some(state) = step.state_mut(machine_idx, load_idx) else { return };
             // A load that was only looked at ends without having been refused.
@@ -135,7 +135,7 @@ impl Fleet<'_> {
         }
         message.push_str(&trouble.message);
         let trouble = Trouble { message, ..trouble.clone() };
-        if !is_told && !self.troubles.contains(&trouble) {
+        if !is_reported && !self.troubles.contains(&trouble) {
             self.troubles.push(trouble);
         }
     }
@@ -281,7 +281,7 @@ impl Fleet<'_> {
             }
         }
         let why = self.links[machine_idx].lost.clone().unwrap_or_default();
-        let why = format!("{why}{}", told(unreported));
+        let why = format!("{why}{}", unreported_text(unreported));
         let label = format!("lost machine {}: {why}", self.machine_name(machine_idx));
         self.ledger.machine_mut(machine_idx).problem = Some(format!("lost: {why}"));
         if is_preparing && self.started_unix_ns == 0 {
@@ -329,7 +329,7 @@ impl Fleet<'_> {
 }
 
 /// What is known of the requests that a lost machine did not report.
-fn told(unreported: Unreported) -> String {
+fn unreported_text(unreported: Unreported) -> String {
     match unreported {
         Unreported { scheduled: 0, estimated: 0 } => String::new(),
         Unreported { scheduled, estimated: 0 } => {

@@ -23,14 +23,14 @@ impl Fleet<'_> {
             self.links[machine_idx].order(Order::Prepare { loads });
         }
         let mut deadline = Instant::now() + PREPARE_MAX;
-        while step.any(State::Preparing) && Instant::now() < deadline && self.told == 0 {
+        while step.any(State::Preparing) && Instant::now() < deadline && self.steered == 0 {
             self.turn(&mut step, watcher);
             self.obey(steer);
             if self.links.iter().any(Link::is_sending_files) {
                 deadline = Instant::now() + PREPARE_MAX;
             }
         }
-        if self.told == 0 {
+        if self.steered == 0 {
             self.troubles.extend(unready(self.plan, &step));
         }
         step
@@ -124,7 +124,7 @@ impl Fleet<'_> {
         }
         let end = Instant::now() + pause;
         let mut nothing = Step::new(step_idx);
-        while Instant::now() < end && self.any_left() && self.told == 0 {
+        while Instant::now() < end && self.any_left() && self.steered == 0 {
             self.turn(&mut nothing, watcher);
             self.obey(steer);
         }
@@ -178,13 +178,13 @@ impl Fleet<'_> {
 
     /// A rule that ends the run ends it once.
     fn stop_when_broken(&mut self, step: &Step, watcher: &mut dyn Watcher) {
-        if self.told > 0 {
+        if self.steered > 0 {
             return;
         }
         let judged = (step.step_idx, &self.plan.steps[step.step_idx].load_idxs[..]);
         let broken = self.ledger.broken(judged, self.elapsed().as_secs_f64(), &self.monitors);
         let Some(rule) = broken else { return };
-        self.told = 1;
+        self.steered = 1;
         self.links.iter().for_each(|link| link.order(Order::Stop { at_once: false }));
         self.note(EventKind::Note, &format!("`{rule}` is missed: the run ends"), watcher);
     }

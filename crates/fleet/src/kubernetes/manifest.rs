@@ -347,7 +347,7 @@ const STANDBY_MARGIN: Duration = Duration::from_secs(180);
 /// A controller that ended normally has deleted the Job by then.
 const TTL: Duration = Duration::from_secs(60);
 
-/// The agent is told to end in other ways.
+/// The agent is ended in other ways.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Names of Jobs have at most 63 characters, those of their pods two dozen more than the Job's.

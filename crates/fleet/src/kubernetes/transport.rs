@@ -40,9 +40,9 @@ impl Transport for PodTransport {
         let (mut opened, greeting) = self.greeted(self.exec(pod, &["/bin/sh", "-c", &script]), attempt)?;
         match binary.hand_over(&mut opened, &greeting, (attempt, note)) {
             Ok(()) => Ok(opened),
-            Err(told) => {
+            Err(reported) => {
                 let errors = opened.end().text();
-                Err(told.unwrap_or_else(|| self.explain(errors)))
+                Err(reported.unwrap_or_else(|| self.explain(errors)))
             }
         }
     }

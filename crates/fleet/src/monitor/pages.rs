@@ -139,10 +139,10 @@ mod tests {
                     tls_handshakes{kind=\"a } \\\" b\"} 3 1700000000\n# TYPE up gauge\nup 1\nbad\nloop_lag_seconds 0.25\n\
                     nothing NaN\nprocess_cpu_seconds_total 4e1\n";
         let all = prometheus(text, &[]);
-        let told: Vec<(&str, f64, bool)> =
+        let samples: Vec<(&str, f64, bool)> =
             all.iter().map(|figure| (figure.name.as_str(), figure.value, figure.is_counter)).collect();
         assert_eq!(
-            told,
+            samples,
             [
                 ("tls_handshakes{kind=\"full\"}", 12.0, true),
                 ("tls_handshakes{kind=\"a } \\\" b\"}", 3.0, true),
@@ -179,8 +179,8 @@ mod tests {
     #[test]
     fn h2o_status_is_read() {
         let figures = h2o(r#"{"server-version":"2.2","connections":4,"status-errors.503":2,"requests":[]}"#);
-        let told: Vec<(&str, f64, bool)> =
+        let samples: Vec<(&str, f64, bool)> =
             figures.iter().map(|figure| (figure.name.as_str(), figure.value, figure.is_counter)).collect();
-        assert_eq!(told, [("connections", 4.0, false), ("status-errors.503", 2.0, true)]);
+        assert_eq!(samples, [("connections", 4.0, false), ("status-errors.503", 2.0, true)]);
     }
 }

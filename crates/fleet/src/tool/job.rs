@@ -99,7 +99,7 @@ impl ToolJob {
 
     /// Waits for its end, and passes on what the user wants: an interrupt first, then the end of everything it started.
     fn wait(&self, child: &mut Child) -> io::Result<std::process::ExitStatus> {
-        let mut told = 0;
+        let mut sent = 0;
         let mut drained_at = None;
         loop {
             if let Some(status) = child.try_wait()? {
@@ -109,8 +109,8 @@ impl ToolJob {
             if drained_at.is_some_and(|at: Instant| at.elapsed() > DRAIN_MAX) {
                 wanted = ABORT;
             }
-            if wanted > told {
-                told = wanted;
+            if wanted > sent {
+                sent = wanted;
                 drained_at.get_or_insert_with(Instant::now);
                 end(child.id(), wanted);
             }

@@ -143,7 +143,7 @@ fn shown<'a>(name: &str, options: impl Iterator<Item = (&'a str, &'a str)>) -> S
     masked_words(&std::iter::once(name.to_owned()).chain(own).collect::<Vec<_>>()).join(" ")
 }
 
-/// Words of a command line without their secrets: one that stands behind a flag whose value is a secret is one.
+/// Words of a command line without their secrets: one that follows a flag whose value is a secret is one.
 fn masked_words(words: &[String]) -> Vec<String> {
     let mut is_secret = false;
     let mask = |word: &String| {
