@@ -68,7 +68,7 @@ impl Terms {
 pub(crate) fn stem(pool: &KubernetesPool) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = pool.name.chars().take(NAME_LENGTH_MAX).map(letter).collect();
-    format!("squall-{}", name.trim_matches('-'))
+    format!("squall-{}", name.trim_matches('-')).trim_end_matches('-').to_owned()
 }
 
 /// The Job: as many pods as the pool has, none of which is started twice. It ends by itself, and is deleted after that.
@@ -373,6 +373,8 @@ mod tests {
     fn a_job_is_indexed_restricted_and_ends_by_itself() {
         let pool = pool();
         assert_eq!(stem(&pool), "squall-eu-pods");
+        // Labels end with a letter or a digit.
+        assert_eq!(stem(&KubernetesPool { name: "日本".to_owned(), ..pool.clone() }), "squall");
         let job = job(&pool, Name::Whole("squall-eu-pods-1"), &terms());
         let spec = &job["spec"];
         assert_eq!((&spec["completionMode"], &spec["completions"]), (&json!("Indexed"), &json!(3)));

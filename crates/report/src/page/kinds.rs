@@ -103,7 +103,7 @@ fn of_websockets(made: &WebSocketSummary) -> [FactBlock; 3] {
         [vec![name.to_owned(), units::count(times.count)], times_of(times)].concat()
     };
     let latency = (made.latency_us.count > 0).then(|| row("latency", &made.latency_us));
-    let service = made.service_us.as_ref().map(|times| row("from the sending", times));
+    let service = made.service_us.as_ref().map(|times| row("service time", times));
     let times = FactBlock {
         title: "Message latency",
         is_headline: true,
