@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use squall_measure::{Histogram, RunRecorder, RunSetup, SeriesPoint, Share};
+use squall_measure::{Histogram, RunRecorder, RunSetup, SeriesPoint, Share, Sketch};
+use squall_plan::What;
 
 use crate::summary::{Distribution, ErrorGroup, LoadKind, Micros};
 
@@ -17,7 +18,7 @@ pub struct Glance {
     pub elapsed: Duration,
     /// Where it will end.
     pub goal: Goal,
-    /// What is counted, in the singular: `request`, `handshake`, `connection`; `operation` for several of them.
+    /// What is counted, in the singular: `request`, `handshake`, `connection`, `message`; `operation` for several of them.
     pub noun: &'static str,
     /// Those that ended well so far.
     pub ok: u64,
@@ -100,20 +101,24 @@ impl From<&RunRecorder> for Glance {
     fn from(recorder: &RunRecorder) -> Self {
         let total = recorder.total();
         let points = &recorder.series().points;
+        let counted = Counted::of(recorder);
         Self {
             name: recorder.setup().plan.name.clone(),
             phase: None,
             elapsed: recorder.elapsed(),
             goal: Goal::from(recorder.setup()),
-            noun: crate::summary::noun(&recorder.setup().plan),
-            ok: total.ok(),
+            noun: counted.noun(recorder),
+            ok: counted.ok(recorder),
             failed: total.failed(),
-            latency_us: Distribution::from(total.latency().as_ref()),
+            latency_us: counted.latency(recorder),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
             kinds: kinds(recorder),
-            now: recorder.last_second().map(Now::from),
-            rates_per_s: points.iter().map(|point| point.rate_per_s().round() as u64).collect(),
-            p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..].iter().map(p99_us).collect(),
+            now: recorder.last_second().map(|second| counted.now(second)),
+            rates_per_s: points.iter().map(|point| counted.rate_per_s(point).round() as u64).collect(),
+            p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..]
+                .iter()
+                .map(|point| counted.times(point).quantile(0.99).unwrap_or(0) / 1000)
+                .collect(),
         }
     }
 }
@@ -161,8 +166,64 @@ fn rates_per_s<'a>(shares: impl Iterator<Item = &'a Share> + Clone, elapsed: Dur
     counts.into_iter().map(|count| count / span_s as u64).collect()
 }
 
-fn p99_us(point: &SeriesPoint) -> u64 {
-    point.latency.quantile(0.99).unwrap_or(0) / 1000
+/// What a moment counts: where all loads open WebSockets, what is received on them, else what the loads do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    Operations,
+    Messages,
+}
+
+impl Counted {
+    fn of(recorder: &RunRecorder) -> Self {
+        let loads = &recorder.setup().plan.loads;
+        let is_websocket = loads.iter().all(|load| matches!(load.what, What::WebSocket(_)));
+        if is_websocket && !loads.is_empty() { Self::Messages } else { Self::Operations }
+    }
+
+    fn noun(self, recorder: &RunRecorder) -> &'static str {
+        if self == Self::Messages { "message" } else { crate::summary::noun(&recorder.setup().plan) }
+    }
+
+    fn ok(self, recorder: &RunRecorder) -> u64 {
+        let total = recorder.total();
+        match self {
+            Self::Operations => total.ok(),
+            Self::Messages => total.websockets.as_deref().map_or(0, |made| made.messages_received),
+        }
+    }
+
+    fn latency(self, recorder: &RunRecorder) -> Distribution {
+        let total = recorder.total();
+        match (self, total.websockets.as_deref()) {
+            (Self::Messages, Some(made)) => Distribution::from(&made.latency),
+            (Self::Messages, None) => Distribution::from(&Histogram::new()),
+            (Self::Operations, _) => Distribution::from(total.latency().as_ref()),
+        }
+    }
+
+    fn rate_per_s(self, point: &SeriesPoint) -> f64 {
+        let seconds = point.wall.as_secs_f64();
+        match self {
+            Self::Operations => point.rate_per_s(),
+            Self::Messages if seconds > 0.0 => point.received as f64 / seconds,
+            Self::Messages => 0.0,
+        }
+    }
+
+    fn times(self, point: &SeriesPoint) -> &Sketch {
+        if self == Self::Messages { &point.received_latency } else { &point.latency }
+    }
+
+    fn now(self, second: &SeriesPoint) -> Now {
+        Now {
+            rate_per_s: self.rate_per_s(second),
+            latency_us: Distribution::from(self.times(second)),
+            connections_open: second.connections_open,
+            arrivals_waiting: second.arrivals_waiting,
+            schedule_lag_us_p99: second.schedule_lag.quantile(0.99).map(Micros),
+            busy: second.busy_max,
+        }
+    }
 }
 
 /// As many as the widest terminal shows; the view asks ten times a second.
@@ -172,19 +233,6 @@ impl From<&RunSetup> for Goal {
     fn from(setup: &RunSetup) -> Self {
         let counts: Option<Vec<u64>> = setup.plan.loads.iter().map(|load| load.stop.count).collect();
         Self { duration: setup.length, count: counts.map(|all| all.iter().sum()) }
-    }
-}
-
-impl From<&SeriesPoint> for Now {
-    fn from(second: &SeriesPoint) -> Self {
-        Self {
-            rate_per_s: second.rate_per_s(),
-            latency_us: Distribution::from(&second.latency),
-            connections_open: second.connections_open,
-            arrivals_waiting: second.arrivals_waiting,
-            schedule_lag_us_p99: second.schedule_lag.quantile(0.99).map(Micros),
-            busy: second.busy_max,
-        }
     }
 }
 

@@ -120,7 +120,8 @@ fn bar_line(glance: &Glance, style: Style) -> String {
 /// What goes on besides the load; after the end, what is waited for.
 fn phase(glance: &Glance) -> Option<String> {
     let is_over = glance.goal.duration.is_some_and(|duration| glance.elapsed >= duration + DRAIN_SHOWN_AFTER);
-    let draining = || is_over.then(|| format!("waiting for open {}s", glance.noun));
+    let open = if glance.noun == "message" { "connection" } else { glance.noun };
+    let draining = || is_over.then(|| format!("waiting for open {open}s"));
     glance.phase.as_ref().map(|phase| clean(phase)).or_else(draining)
 }
 

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use squall_measure::{Cause, ClosedBy, Phase, RunRecord, Sessions, Snapshot, Terms};
+use squall_measure::{
+    Cause, ClosedBy, MachineSecond, Phase, RunRecord, RunRecorder, Sessions, Snapshot, Terms,
+};
 use squall_plan::{
     CloseMode, Endpoint, HandshakeLoad, IdleLoad, IdleProtocol, MessageExchange, MessagePayload, Plan,
     Resumption, ResumptionMode, StreamFormat, StreamLoad, WebSocketLoad, Weighted, What,
 };
 
 use super::{check, fixture, terminal_text};
-use crate::{Style, Summary};
+use crate::{Glance, Style, Summary};
 
 #[test]
 fn handshakes_are_reported_by_kind_and_by_what_was_agreed_on() {
@@ -50,6 +52,24 @@ fn streams_are_shown_with_their_events_and_their_goodput() {
     check("stream.txt", &terminal_text(&record, Style::FILE));
     let made = Summary::from(&record).totals.streams.unwrap();
     assert_eq!((made.good, made.judged, made.events_per_s), (Some(950), Some(995), 6_666.667));
+}
+
+#[test]
+fn a_run_of_websockets_shows_its_messages_while_it_goes_on() {
+    let record = websocket_run();
+    let mut recorder = RunRecorder::new(fixture::setup(record.plan, record.rows));
+    let mut second = record.total.clone();
+    second.generator.wall = Duration::from_secs(1);
+    recorder.absorb(0, 0, &second);
+    recorder.close_second(0, MachineSecond::default());
+    recorder.tick(Duration::from_secs(2));
+    let glance = Glance::from(&recorder);
+    assert_eq!((glance.noun, glance.ok, &glance.rates_per_s[..1]), ("message", 5_990, &[5_990][..]));
+    let now = glance.now.unwrap();
+    assert_eq!((now.rate_per_s, now.connections_open), (5_990.0, 1_000));
+    let p99_ns = now.latency_us.p99.unwrap().0;
+    assert!((750_000..850_000).contains(&p99_ns), "{p99_ns}");
+    assert_eq!(glance.latency_us.count, 5_990);
 }
 
 /// `squall ws` has no `--expect-status`.
