@@ -177,6 +177,9 @@ pub const STREAM_UNSENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// How long messages wait that are to be published until all connections are open: longer than opening thousands of them takes.
 pub const PUBLISH_WAIT_MAX: Duration = Duration::from_secs(5);
 
+/// How long the first delivery of a published message is waited for when all have been sent: longer than any server that people wait for.
+pub const FIRST_DELIVERY_MAX: Duration = Duration::from_secs(5);
+
 /// Pings of one WebSocket whose answers are waited for: a server that answers none of them must not fill the memory.
 pub const STREAM_PINGS_MAX: usize = 1024;
 

@@ -201,3 +201,9 @@ fn percentiles_from_publish_to_deliver_are_true() {
 fn a_subscriber_that_the_server_stalls_shows_in_its_percentiles_only() {
     check_deliveries(21, &[Duration::from_millis(100)], Duration::from_millis(500), 200);
 }
+
+/// The last messages are under way when the last one has been sent: they are waited for as long as earlier ones took.
+#[test]
+fn deliveries_that_take_long_are_all_measured() {
+    check_deliveries(3, &[Duration::from_millis(1500)], Duration::ZERO, 5);
+}

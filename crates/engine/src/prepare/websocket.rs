@@ -45,6 +45,8 @@ pub(crate) struct Audience {
     is_complete: AtomicBool,
     /// Messages of the loops that have sent all of theirs.
     pub(crate) published_count: AtomicU64,
+    /// When a message was published last, on the monotonic clock; 0: none was.
+    pub(crate) published_ns: AtomicU64,
 }
 
 impl Audience {

@@ -46,9 +46,7 @@ pub(in crate::shard) struct MessageSchedule {
     /// From when the schedule counts.
     begin_ns: u64,
     next_storm_ns: u64,
-    /// When a message came last, and after how long without one no more are expected.
-    received_ns: u64,
-    has_received: bool,
+    /// After how long without a delivery no more are expected of other machines.
     quiet_ns: u64,
     warm_until_ns: u64,
     /// A message while it is put together.
@@ -100,8 +98,6 @@ impl MessageSchedule {
             begin_ns: publishing.as_ref().map_or(start_ns, |_| u64::MAX),
             publishing,
             next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
-            received_ns: start_ns,
-            has_received: false,
             warm_until_ns: start_ns + warmup_ns,
             scratch: Vec::new(),
             policy,
@@ -133,14 +129,13 @@ impl MessageSchedule {
 
     /// Whether others are to send more. What other machines send ends when nothing more comes.
     fn expects(&self, publishing: &Publishing, now_ns: u64) -> bool {
-        let is_quiet = self.has_received && now_ns >= self.received_ns + self.quiet_ns;
-        !publishing.is_over() || (publishing.has_others && !is_quiet)
+        !publishing.is_over() || (publishing.has_others && !publishing.has_been_quiet(now_ns, self.quiet_ns))
     }
 
     /// Whether nothing more is to be waited for at the end: no answer, and no delivery that may be on its way.
     pub(super) fn is_settled(&self, now_ns: u64) -> bool {
-        let is_quiet = !self.policy.is_stamped() || now_ns >= self.received_ns + DELIVERY_GRACE_NS;
-        self.open_count + self.unsent_count == 0 && is_quiet
+        self.open_count + self.unsent_count == 0
+            && self.publishing.as_ref().is_none_or(|publishing| publishing.is_settled(now_ns))
     }
 
     /// Takes one from the count of messages that may be sent; false when none is left.
@@ -172,10 +167,9 @@ impl MessageSchedule {
                 self.open_count -= 1;
                 if is_same { Answer::Echo(sent) } else { Answer::Mismatch }
             }
-            MessageExchange::Publish(_) => match read_stamp(bytes) {
-                Some(sent_ns) if sent_ns <= run_ns => Answer::Delivery(run_ns - sent_ns),
-                _ => Answer::None,
-            },
+            MessageExchange::Publish(_) => read_stamp(bytes)
+                .and_then(|sent_ns| latency_ns(sent_ns, run_ns))
+                .map_or(Answer::None, Answer::Delivery),
             MessageExchange::Receive | MessageExchange::Idle => Answer::None,
         }
     }
@@ -206,6 +200,12 @@ fn figures(pulse: &mut Pulse) -> &mut WebSockets {
     pulse.snapshot.websockets.get_or_insert_default()
 }
 
+/// How long a delivery took. The clock of another machine is known to within its round trip: what seems to arrive just before it was sent took
+/// next to nothing, and a stamp far in the future is none of this run.
+fn latency_ns(sent_ns: u64, run_ns: u64) -> Option<u64> {
+    (sent_ns <= run_ns.saturating_add(CLOCK_ERROR_NS_MAX)).then(|| run_ns.saturating_sub(sent_ns))
+}
+
 /// The time of sending in a published message, in nanoseconds after the start of the load: that start is the same moment on every machine.
 fn read_stamp(bytes: &[u8]) -> Option<u64> {
     let at = memchr::memmem::find(bytes, STAMP_MARK)?;
@@ -227,14 +227,22 @@ const STAMP_MARK: &[u8] = b"squall-";
 /// For at least so long, messages of other machines are waited for.
 const QUIET_NS_MIN: u64 = 1_000_000_000;
 
-/// How long deliveries may be on their way at the end.
-const DELIVERY_GRACE_NS: u64 = 300_000_000;
+/// By how much a clock whose offset was measured is off at most.
+const CLOCK_ERROR_NS_MAX: u64 = 1_000_000_000;
 
 const _: () = assert!(STAMP_MARK.len() + 16 + 1 == MessagePayload::STAMP_BYTES);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_is_a_little_off_loses_no_delivery() {
+        assert_eq!(latency_ns(1_000, 3_500), Some(2_500));
+        assert_eq!(latency_ns(3_500, 1_000), Some(0));
+        assert_eq!(latency_ns(CLOCK_ERROR_NS_MAX + 1_001, 1_000), None);
+        assert_eq!(latency_ns(u64::MAX, 1_000), None);
+    }
 
     #[test]
     fn a_stamp_is_found_in_what_is_delivered() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use squall_plan::limits::PUBLISH_WAIT_MAX;
+use squall_plan::limits::{FIRST_DELIVERY_MAX, PUBLISH_WAIT_MAX};
 use squall_plan::{ShardPart, When};
 
 use crate::prepare::{Audience, WebSocketPolicy};
@@ -22,6 +22,10 @@ pub(super) struct Publishing {
     message_count: u64,
     own_message_count: u64,
     has_ended: bool,
+    /// When a delivery came last, and how long the slowest one took; 0: none came.
+    received_ns: u64,
+    slowest_ns: u64,
+    timeout_ns: u64,
     /// Other machines publish, too.
     pub(super) has_others: bool,
 }
@@ -43,6 +47,9 @@ impl Publishing {
             message_count: messages_of(&process),
             own_message_count: messages_of(part),
             has_ended: false,
+            received_ns: 0,
+            slowest_ns: 0,
+            timeout_ns: policy.timeout_ns,
             has_others: !part.segment.is_whole(),
         }
     }
@@ -52,6 +59,34 @@ impl Publishing {
         let may = self.audience.has_been(self.awaited_count) || now_ns >= self.wait_until_ns;
         self.look_ns = if may { u64::MAX } else { now_ns + LOOK_NS };
         may
+    }
+
+    /// A message was published.
+    pub(super) fn note_sent(&self, now_ns: u64) {
+        self.audience.published_ns.fetch_max(now_ns, Ordering::Relaxed);
+    }
+
+    /// A message was delivered, so long after it was to be sent.
+    pub(super) fn note_delivery(&mut self, now_ns: u64, latency_ns: u64) {
+        self.received_ns = now_ns;
+        self.slowest_ns = self.slowest_ns.max(latency_ns);
+    }
+
+    /// Whether deliveries have come, and then none for so long.
+    pub(super) fn has_been_quiet(&self, now_ns: u64, quiet_ns: u64) -> bool {
+        self.received_ns > 0 && now_ns >= self.received_ns.saturating_add(quiet_ns)
+    }
+
+    /// Whether no delivery can be on its way: the last ones take no longer than twice the slowest so far, and the first one has its own limit.
+    pub(super) fn is_settled(&self, now_ns: u64) -> bool {
+        let published_ns = self.audience.published_ns.load(Ordering::Relaxed);
+        let grace_ns = match (published_ns, self.received_ns) {
+            (0, _) => DELIVERY_GRACE_NS,
+            (_, 0) => nanoseconds(FIRST_DELIVERY_MAX),
+            _ => DELIVERY_GRACE_NS.max(self.slowest_ns.saturating_mul(2)),
+        };
+        let begin_ns = published_ns.max(self.received_ns);
+        now_ns >= begin_ns.saturating_add(grace_ns.min(self.timeout_ns))
     }
 
     /// This loop has sent all of its messages.
@@ -88,6 +123,9 @@ impl Publishers {
             .sum()
     }
 }
+
+/// How long deliveries may be on their way at the end, at least.
+const DELIVERY_GRACE_NS: u64 = 300_000_000;
 
 /// How often it is looked whether all connections are open.
 const LOOK_NS: u64 = 1_000_000;

@@ -23,8 +23,10 @@ impl ShardSchedule {
             return connections.report_message(conn_idx, kind, bytes);
         };
         let (now_ns, start_ns) = (connections.now_ns, self.times.start_ns);
-        (messages.received_ns, messages.has_received) = (now_ns, true);
         let answer = messages.answer(talk, bytes, now_ns.saturating_sub(start_ns));
+        if let (Answer::Delivery(latency_ns), Some(publishing)) = (&answer, &mut messages.publishing) {
+            publishing.note_delivery(now_ns, *latency_ns);
+        }
         if !messages.is_warmup(now_ns) {
             let made = figures(&mut recorder.pulse);
             made.messages_received += 1;

@@ -128,6 +128,9 @@ impl ShardSchedule {
                 messages.scratch.extend_from_slice(&policy.behind_stamp);
                 websocket.outbox.message(policy.kind, &messages.scratch, key, out);
                 // Who gets it answers for it.
+                if let Some(publishing) = &messages.publishing {
+                    publishing.note_sent(now_ns);
+                }
             } else {
                 messages.open_count += 1;
                 websocket.outbox.message(policy.kind, &policy.message, key, out);
