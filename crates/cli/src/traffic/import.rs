@@ -7,7 +7,6 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use squall_plan::files::create_private;
-use squall_report::units::counted;
 use squall_traffic::read::environment;
 use squall_traffic::store::{OpenStoreError, Recording, Writer};
 use squall_traffic::{
@@ -55,18 +54,6 @@ pub(super) fn playable(path: &Path, args: &ReadArgs) -> Result<Playable, Failure
         }
         _ => imported(path, &as_played(path, args)),
     }
-}
-
-/// The same without its WebSockets, whose messages no replay plays.
-pub(super) fn without_web_sockets(path: &Path, args: &ReadArgs) -> Result<Playable, Failure> {
-    let whole = playable(path, args)?;
-    let count = whole.recording.index().web_socket_count;
-    if count == 0 {
-        return Ok(whole);
-    }
-    let opened = counted(count, "WebSocket");
-    output::note(&format!("{}: {opened} left out: a replay sends requests only", path.display()));
-    imported(path, &ReadArgs { requests_only: true, ..as_played(path, args) })
 }
 
 /// How a recording is read to be played: one whose recorder was killed has no index, and maybe half a record at its end.
@@ -164,7 +151,7 @@ fn variables(files: &[PathBuf]) -> Result<BTreeMap<String, String>, Failure> {
 
 /// Whether the filters let a record pass.
 pub(super) fn is_wanted(record: &Record, args: &ReadArgs) -> bool {
-    record.is_to(&args.only_host, &args.only_path) && !(args.requests_only && record.opens_web_socket())
+    record.is_to(&args.only_host, &args.only_path)
 }
 
 fn is_filtered(args: &ReadArgs) -> bool {

@@ -15,8 +15,6 @@ use crate::failure::Failure;
 pub(crate) struct ReadArgs {
     /// Of a Postman collection the saved responses, in place of its requests.
     pub saved_responses: bool,
-    /// Without WebSockets.
-    pub requests_only: bool,
     pub format: Option<Format>,
     pub log_pattern: Option<LogPattern>,
     pub env_file: Vec<PathBuf>,
@@ -42,7 +40,6 @@ impl From<RecordingOptions> for ReadArgs {
         let pattern = options.log_pattern.and_then(|text| log_pattern(&text).ok());
         Self {
             saved_responses: false,
-            requests_only: false,
             format: options.format.and_then(|text| format(&text).ok()),
             log_pattern: pattern.or_else(|| options.log_json.and_then(|text| log_json(&text).ok())),
             env_file: env_files,

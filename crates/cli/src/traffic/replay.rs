@@ -10,11 +10,11 @@ use squall_plan::units::DurationText;
 use squall_plan::{LoadSpec, OptionProblem, Plan, PortablePlan, Problems, Text, What};
 use squall_report::units::counted;
 use squall_traffic::change::Changes;
-use squall_traffic::play::{Silence, Unfilled};
+use squall_traffic::play::{Conversation, Silence, Unfilled};
 use squall_traffic::store::Recording;
 
 pub(crate) use super::import::Playable;
-use super::import::{as_played, without_web_sockets};
+use super::import::{as_played, playable, unreadable};
 use super::summary;
 use crate::args::{OutputArgs, ReplayArgs, RunArgs};
 use crate::failure::{ExitCode, Failure};
@@ -54,7 +54,12 @@ pub(crate) fn prepared(
     Changes::new(draft.changes(), 0).map_err(|error| {
         OptionProblem::whole(format!("cannot change requests: {}", error.reason), error.help)
     })?;
-    let playable = without_web_sockets(file, &draft.reading.clone().into()).map_err(of_file)?;
+    let reading = draft.reading.clone().into();
+    let playable = playable(file, &reading).map_err(of_file)?;
+    let flaw = Conversation::find_flaw(&playable.recording).map_err(|error| of_file(damaged(&error)))?;
+    if let Some(problem) = flaw {
+        return Err(of_file(unreadable(file, &reading, &problem)).into());
+    }
     let index = playable.recording.index();
     if index.record_count == 0 {
         let message = format!("`{}` contains no requests that can be sent", file.display());

@@ -143,7 +143,7 @@ impl Prepared {
         rows: Vec<RowKey>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
-        let mut replay = PreparedReplay::open(plan)?;
+        let mut replay = PreparedReplay::open(plan, &load.when)?;
         let mut origins = OriginTable::new(load);
         let mut rows = RowTable { load: &load.name, begin: rows.len(), rows, has_h3: false };
         for idx in 0..replay.recording.index().origins.len() {
@@ -151,14 +151,20 @@ impl Prepared {
             let origin_idx = origins.index_of(&url, plan.version)?;
             let key = &origins.origins[origin_idx].key;
             refuse_forwarded_h2(key, origins.forwarder(&url))?;
-            replay.origins.push(ReplayOrigin {
+            let origin = ReplayOrigin {
                 origin_idx: origin_idx as u32,
                 scheme: if key.is_tls { "https" } else { "http" },
                 host: replay.host(idx, &url),
                 http: key.http,
                 is_forwarded: origins.forwarder(&url).is_some(),
                 prefix: url.path().trim_end_matches('/').to_owned(),
-            });
+            };
+            if replay.recording.index().web_socket_count > 0 {
+                let origin_idx = origins.index_for_websockets(&url)? as u32;
+                let http = HttpVersion::Http11;
+                replay.websocket_origins.push(ReplayOrigin { origin_idx, http, ..origin.clone() });
+            }
+            replay.origins.push(origin);
         }
         let recorded = replay.recording.index().rows.clone();
         for row in &recorded {
@@ -302,7 +308,7 @@ impl Prepared {
     /// Origins that the plan's requests lead to, those of redirects left out.
     fn target_count(&self) -> u64 {
         if self.replay.is_some() {
-            return self.origins.len() as u64;
+            return self.origins.iter().filter(|origin| !origin.key.is_held).count() as u64;
         }
         let highest = self.requests.iter().map(|request| request.origin_idx).max();
         highest.map_or(0, |idx| u64::from(idx) + 1)

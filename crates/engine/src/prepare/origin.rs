@@ -76,6 +76,8 @@ pub(crate) struct OriginKey {
     pub(crate) http: HttpVersion,
     /// Number of the TLS settings of its own that its calls have; 0: the load's.
     pub(super) tls_idx: u32,
+    /// Its connections become WebSockets, of which as many are open as are wanted.
+    pub(crate) is_held: bool,
 }
 
 impl Origin {
@@ -92,7 +94,7 @@ impl Origin {
 
 impl OriginKey {
     pub(super) fn new(is_tls: bool, host: &str, port: u16, http: HttpVersion) -> Self {
-        Self { is_tls, host: host.to_owned(), port, http, tls_idx: 0 }
+        Self { is_tls, host: host.to_owned(), port, http, tls_idx: 0, is_held: false }
     }
 
     /// `http`: as asked for. Over plain TCP nothing is negotiated.
@@ -164,6 +166,13 @@ impl<'a> OriginTable<'a> {
         }
         let own_tls = self.route.and_then(|route| route.tls.as_ref()).map_or(0, |(tls_idx, _)| *tls_idx);
         self.index_of_key(OriginKey { tls_idx: own_tls, ..key })
+    }
+
+    /// The same for WebSockets, whose connections carry nothing else.
+    pub(super) fn index_for_websockets(&mut self, url: &Url) -> Result<usize, Error> {
+        let idx = self.index_of(url, HttpVersion::Http11)?;
+        let key = self.origins[idx].key.clone();
+        self.index_of_key(OriginKey { is_held: true, ..key })
     }
 
     /// QUIC needs TLS, and the way that UDP takes.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use squall_plan::{Compare, HttpVersion, InputError, Load, ReplayLoad, ReplayPace, ShardPart, When};
 use squall_traffic::Redirect;
 use squall_traffic::change::Changes;
-use squall_traffic::play::{Division, Learned, PlayOptions};
+use squall_traffic::play::{Division, Learned, PlayOptions, Tempo};
 use squall_traffic::store::{Origin, Recording};
 use url::Url;
 
@@ -20,9 +20,13 @@ use crate::{Error, Remedy};
 #[derive(Debug)]
 pub(crate) struct PreparedReplay {
     pub(crate) plan: ReplayLoad,
+    /// How the distances between messages of a WebSocket are played.
+    pub(crate) tempo: Tempo,
     pub(crate) recording: Recording,
     /// By the recording's origin.
     pub(crate) origins: Vec<ReplayOrigin>,
+    /// The same for WebSockets; empty where it has none.
+    pub(crate) websocket_origins: Vec<ReplayOrigin>,
     /// By the recording's row; the last one is for records without.
     pub(crate) rows: Vec<VersionRows>,
     pub(crate) learned: Learned,
@@ -34,7 +38,7 @@ pub(crate) struct PreparedReplay {
 }
 
 /// Where the requests of one recorded origin go.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ReplayOrigin {
     /// Index into the load's origins.
     pub(crate) origin_idx: u32,
@@ -52,7 +56,7 @@ pub(crate) struct ReplayOrigin {
 
 impl PreparedReplay {
     /// Opens the recording and looks through it where values are to be learned.
-    pub(crate) fn open(plan: &ReplayLoad) -> Result<Self, Error> {
+    pub(crate) fn open(plan: &ReplayLoad, when: &When) -> Result<Self, Error> {
         let path = &plan.recording;
         let recording = Recording::open(path).map_err(|error| Error::Plan {
             problem: error.to_string(),
@@ -74,8 +78,20 @@ impl PreparedReplay {
             learned.map_err(|source| Error::PlanFile { what: "recording", path: path.clone(), source })?;
         let redirect = plan.to.as_ref().filter(|_| !plan.keeps_host).map(Redirect::to);
         let zeros = zeros(&recording)?;
-        let (origins, rows) = (Vec::new(), Vec::new());
-        Ok(Self { plan: plan.clone(), recording, origins, rows, learned, changes, redirect, zeros })
+        let (plan, tempo) = (plan.clone(), tempo(plan, when));
+        let (origins, websocket_origins, rows) = Default::default();
+        Ok(Self {
+            plan,
+            tempo,
+            recording,
+            origins,
+            websocket_origins,
+            rows,
+            learned,
+            changes,
+            redirect,
+            zeros,
+        })
     }
 
     /// The URL of the recording's origin `idx`, or where its requests go instead.
@@ -147,6 +163,16 @@ impl PreparedReplay {
     pub(crate) fn reads_response(&self, ordinal: u64, row: u16) -> bool {
         self.plan.compare == Compare::Body || self.learned.has(ordinal, row)
     }
+}
+
+/// Where the load's arrivals decide when requests start, messages keep the recorded distances; a closed model waits for answers alone.
+fn tempo(plan: &ReplayLoad, when: &When) -> Tempo {
+    let factor = match (plan.pace, when) {
+        (ReplayPace::Recorded { factor }, _) => factor,
+        (ReplayPace::Load, When::Open { .. }) => 1.0,
+        (ReplayPace::Load, When::Closed { .. }) => 0.0,
+    };
+    Tempo { factor, gap_ns_max: plan.max_gap.map(nanoseconds) }
 }
 
 fn elsewhere(problem: String, what: &'static str) -> Error {

@@ -128,10 +128,35 @@ impl WebSocketPolicy {
 }
 
 impl Offer {
+    /// What the request of a recorded opening handshake offered.
+    pub(crate) fn recorded<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let mut offer = Self::default();
+        for (name, value) in headers {
+            let parts =
+                || String::from_utf8_lossy(value).split(',').map(|part| part.trim().to_owned()).collect();
+            if name.eq_ignore_ascii_case("sec-websocket-protocol") {
+                offer.subprotocols = parts();
+            } else if name.eq_ignore_ascii_case("sec-websocket-extensions") {
+                let extensions: Vec<String> = parts();
+                offer.compress =
+                    extensions.iter().any(|extension| extension.starts_with("permessage-deflate"));
+            }
+        }
+        offer
+    }
+
     /// The request with the fields of the opening handshake (RFC 6455 4.1); in HTTP/2 and HTTP/3, that of a stream (RFC 8441 5). Fields that the
     /// user gave come behind.
     pub(crate) fn opening(&self, plan: &RequestPlan) -> RequestPlan {
         let is_stream = matches!(plan.http, HttpVersion::Http2 | HttpVersion::Http3);
+        let mut headers = self.fields(is_stream);
+        headers.extend(plan.headers.iter().cloned());
+        let method = if is_stream { "CONNECT" } else { "GET" };
+        RequestPlan { method: method.to_owned(), headers, ..plan.clone() }
+    }
+
+    /// The fields of the opening handshake; `is_stream`: over HTTP/2 or HTTP/3.
+    pub(crate) fn fields(&self, is_stream: bool) -> Vec<Header> {
         let mut headers = vec![header("Sec-WebSocket-Version", handshake::VERSION)];
         if !is_stream {
             headers.extend([
@@ -146,9 +171,7 @@ impl Offer {
         if self.compress {
             headers.push(header("Sec-WebSocket-Extensions", "permessage-deflate; client_max_window_bits"));
         }
-        headers.extend(plan.headers.iter().cloned());
-        let method = if is_stream { "CONNECT" } else { "GET" };
-        RequestPlan { method: method.to_owned(), headers, ..plan.clone() }
+        headers
     }
 
     /// What the server has agreed to with its answer 101 to a request with this key, or with its answer to one without a key, for a stream;

@@ -108,6 +108,7 @@ impl Shard {
         schedule.follow_schedule(connections, recorder);
         schedule.serve_ready(connections, recorder);
         schedule.drive(connections, recorder);
+        schedule.converse(connections, recorder);
         schedule.start_next(connections, recorder);
         connections.drop_all_peeked();
         if schedule.is_finished(connections) {
@@ -170,6 +171,7 @@ impl Shard {
         let Self { connections, schedule, recorder } = self;
         schedule.tell_recorded(recorder);
         schedule.fill_driven(connections, recorder);
+        schedule.end_talks(connections, recorder);
         recorder.fill_streams();
         if let Some(sessions) = &mut schedule.sessions {
             sessions.note_memory(&mut recorder.pulse);

@@ -234,11 +234,6 @@ impl CallInFlight {
         matches!(self.call.kind, CallKind::Stream(StreamBody::Grows))
     }
 
-    /// Whether its request is an opening handshake.
-    pub(in crate::shard) fn opens_websocket(&self) -> bool {
-        matches!(self.call.kind, CallKind::WebSocket(_))
-    }
-
     pub(in crate::shard) fn timeout_ns(&self) -> u64 {
         self.call.request.timeout.as_nanos() as u64
     }

@@ -222,8 +222,10 @@ impl Connections {
         self.send_close(conn_idx, CloseCode::NORMAL, "");
         // A socket that does not take it is closed without.
         let _ = self.flush(recorder, conn_idx);
+        let is_held = self.conns[conn_idx].cold.held_by.is_some();
         let Some(websocket) = &mut self.conns[conn_idx].cold.websocket else { return };
-        if !std::mem::replace(&mut websocket.is_noted, true) {
+        // How a driver's WebSocket or a recorded one was closed is counted by who holds it, if at all.
+        if !std::mem::replace(&mut websocket.is_noted, true) && !is_held {
             let websockets = recorder.pulse.snapshot.websockets.get_or_insert_default();
             websockets.count_close(ClosedBy::Squall, CloseCode::NORMAL.0, "", 1);
         }

@@ -205,7 +205,12 @@ impl Connections {
             origin_states: prepared.origins.iter().map(|origin| OriginState::new(origin, is_alone)).collect(),
             deadlines: Vec::new(),
             parked: ParkedTable::default(),
-            pools: (0..origin_count as u32).map(|origin_idx| Pool::new(origin_idx, None)).collect(),
+            pools: (0..origin_count as u32)
+                .map(|origin_idx| Pool {
+                    is_unlimited: prepared.origins[origin_idx as usize].key.is_held,
+                    ..Pool::new(origin_idx, None)
+                })
+                .collect(),
             dialer,
             quic: None,
             next_migration_ns: u64::MAX,

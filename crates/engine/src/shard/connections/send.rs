@@ -9,11 +9,12 @@ use std::os::unix::fs::FileExt;
 use squall_measure::{Cause, Phase};
 use squall_traffic::Stretch;
 use squall_wire::Chunk;
+use squall_wire::h1::RequestKind;
 use squall_wire::h2::ErrorCode;
 
 use crate::prepare::{HandshakeKey, Part};
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::{CallInFlight, Conn, ConnState};
+use crate::shard::connections::conn::{Conn, ConnState};
 use crate::shard::connections::request_of;
 use crate::shard::connections::streams::stream_figures;
 use crate::shard::recorder::ShardRecorder;
@@ -187,8 +188,7 @@ impl Connections {
         let flight = exchange.request.dynamic_idx().and_then(|idx| self.made.calls.get(idx)?.as_ref());
         let growing = flight.filter(|flight| flight.has_growing_body()).map(|flight| &flight.outgoing);
         let is_growing = growing.is_some();
-        let opens_websocket =
-            flight.map_or_else(|| self.prepared.opens_websockets(), CallInFlight::opens_websocket);
+        let opens_websocket = request.kind == RequestKind::Upgrade;
         let table = &self.prepared.origins[conn.origin_idx as usize].fields;
         let begin = self.io.out.len();
         match growing {

@@ -38,6 +38,11 @@ impl Connections {
         {
             return self.open_held(schedule, recorder, (conn_idx, slot), &offer, response);
         }
+        if schedule.replay.is_some()
+            && schedule.opens_recorded(self, recorder, (conn_idx, slot), &exchange, response)
+        {
+            return;
+        }
         self.conns[conn_idx].expects_large_body = response.body_bytes >= LARGE_BODY_BYTES;
         let hop = self.conclude(schedule, recorder, conn_idx, slot, &exchange, response);
         self.retire_when_due(schedule, recorder, conn_idx);
@@ -296,7 +301,7 @@ impl Connections {
         }
     }
 
-    fn sample(
+    pub(in crate::shard) fn sample(
         &self,
         recorder: &ShardRecorder,
         conn_idx: usize,

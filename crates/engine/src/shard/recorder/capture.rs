@@ -45,6 +45,11 @@ impl Captures {
         self.open.is_empty()
     }
 
+    /// What has come of the response in this place.
+    pub(in crate::shard) fn get(&self, place: Place) -> Option<&Captured> {
+        self.open.get(&place)
+    }
+
     /// The response in this place, which is whole now.
     pub(in crate::shard) fn take(&mut self, place: Place) -> Option<Captured> {
         self.open.remove(&place)

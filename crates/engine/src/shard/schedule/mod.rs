@@ -220,6 +220,7 @@ impl ShardSchedule {
             && connections.waiting_count() == 0
             && connections.turn.ready.is_empty()
             && self.pending_recorded() == 0
+            && !self.is_talking()
             && self.sessions.as_ref().is_none_or(|sessions| sessions.is_at_rest())
     }
 

@@ -85,6 +85,7 @@ impl ShardSchedule {
             .min(driven_ns)
             .min(connections.next_quic_ns())
             .min(stream_ns)
+            .min(self.next_talk_ns())
             .min(message_ns)
             .min(stop_ns)
     }

@@ -150,8 +150,9 @@ impl ShardSchedule {
         let origin_idx = connections.request(exchange.request).origin_idx;
         let line =
             self.replay.as_ref().filter(|replay| replay.prepared.plan.keeps_connections).and_then(|replay| {
-                let idx = exchange.request.dynamic_idx()?;
-                replay.flights.get(idx)?.as_ref()?.meta.line(origin_idx)
+                let flight = replay.flights.get(exchange.request.dynamic_idx()?)?.as_ref()?;
+                // A WebSocket has a connection of its own.
+                flight.meta.line(origin_idx).filter(|_| flight.opening.is_none())
             });
         let Some(line) = line else { return connections.place(self, recorder, exchange) };
         let known = self.replay.as_ref().and_then(|replay| replay.lines.slot(line));
@@ -187,7 +188,8 @@ impl ShardSchedule {
         let Some(replay) = &mut self.replay else { return };
         let Some(idx) = request.dynamic_idx() else { return };
         let Some(Some(flight)) = replay.flights.get_mut(idx) else { return };
-        let reads = replay.prepared.reads_response(flight.meta.ordinal, flight.meta.frame.row);
+        let reads = replay.prepared.reads_response(flight.meta.ordinal, flight.meta.frame.row)
+            || flight.opening.is_some();
         recorder.sink.captures.set(place, reads);
         if flight.is_begun || is_warmup {
             return;

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use squall_plan::HttpVersion;
-use squall_traffic::Spooled;
 use squall_traffic::play::Live;
 use squall_traffic::store::RecordView;
+use squall_traffic::{Field, Spooled};
 use squall_wire::h1::{RequestHead, RequestKind};
 use squall_wire::{h2, h3};
 
 use super::Meta;
-use crate::prepare::{FileBody, IDEMPOTENT_METHODS, PreparedRequest};
+use crate::prepare::{FileBody, IDEMPOTENT_METHODS, Offer, PreparedRequest};
 use crate::prepare::{PreparedReplay, ReplayOrigin};
 
 /// Writes a record to `out`; whether a live value is in it.
@@ -23,15 +23,16 @@ pub(super) fn request(
     meta: &Meta,
     view: &RecordView<'_>,
     live: Option<&Live>,
-    unique: u64,
+    (unique, offer): (u64, Option<&Offer>),
     out: &mut PreparedRequest,
 ) -> bool {
-    let origin = &replay.origins[usize::from(meta.frame.origin).min(replay.origins.len() - 1)];
+    let origins = if offer.is_some() { &replay.websocket_origins } else { &replay.origins };
+    let origin = &origins[usize::from(meta.frame.origin).min(origins.len() - 1)];
     let live = live.filter(|live| !live.is_empty());
     let reads_response = replay.reads_response(meta.ordinal, meta.frame.row);
     let spooled = replay.recording.spooled(view, meta.offset);
     let follows = replay.redirect.is_some() && names_origin(view);
-    if replay.changes.is_empty() && live.is_none() && !reads_response && !follows {
+    if replay.changes.is_empty() && live.is_none() && !reads_response && !follows && offer.is_none() {
         let body = body(replay, view, view.body, spooled.as_ref(), out);
         write(origin, view.method, view.target, view.headers(), body, out);
         finish(replay, meta, origin, view.method, out);
@@ -57,12 +58,27 @@ pub(super) fn request(
         let context = PreparedReplay::context(meta, unique, crate::prepare::now_ns(), live);
         replay.changes.apply(&mut request, &context);
     }
+    if let Some(offer) = offer {
+        request.headers.retain(|field| !is_of_handshake(&field.name));
+        let fields = offer.fields(false).into_iter().map(|field| Field::new(field.name, field.value));
+        request.headers.splice(0..0, fields);
+    }
     let headers = request.headers.iter().map(|field| (field.name.as_str(), field.value.as_slice()));
     let body = body(replay, view, &request.body, request.spooled.as_ref(), out);
     write(origin, &request.method, &request.target, headers, body, out);
     finish(replay, meta, origin, &request.method, out);
+    if offer.is_some() {
+        out.kind = RequestKind::Upgrade;
+    }
     is_corrected
 }
+
+/// Fields that the two ends of a WebSocket agree on anew.
+fn is_of_handshake(name: &str) -> bool {
+    name.get(..HANDSHAKE_PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(HANDSHAKE_PREFIX))
+}
+
+const HANDSHAKE_PREFIX: &str = "sec-websocket-";
 
 /// What of a body is in memory, up to what is on disk: its spooled part, or as many zeros as it had bytes where it was not kept.
 fn body<'b>(

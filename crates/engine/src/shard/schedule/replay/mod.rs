@@ -1,12 +1,14 @@
 //! Recorded requests in a shard: each becomes a request made at run time, goes out when it is due and when what it must wait for
 //! has ended, and what its response says is compared and learned from.
 //!
-//! Owns: the player, the order within sessions, the live values, and which connection stands for which recorded one.
-//! `drive` is what the shard's loop asks of it.
+//! Owns: the player, the order within sessions, the live values, the WebSockets that are open, and which connection stands for which
+//! recorded one. `drive` is what the shard's loop asks of it, and `converse` what it asks for WebSockets.
 
+mod converse;
 mod drive;
 mod encode;
 mod lines;
+mod talk;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use crate::Error;
 use crate::pace::grid_ns;
 use crate::prepare::{Prepared, PreparedReplay, PreparedRequest};
 
+use converse::{Opening, Talks};
 use lines::{Line, Lines};
 
 /// The replay of one shard.
@@ -37,6 +40,7 @@ pub(in crate::shard) struct Replay {
     flights: Vec<Option<Flight>>,
     live: LiveSessions<SessionKey>,
     lines: Lines,
+    talks: Talks,
     /// Closed model: copies whose last request has ended.
     ready_walks: VecDeque<u32>,
     /// Requests are released on this grid; 0: each at its own time.
@@ -82,6 +86,8 @@ struct Flight {
     recorded: Option<Box<Recorded>>,
     /// Values that the recorded response gave and that come back later.
     expected: Vec<Expected>,
+    /// What is said on the WebSocket that it opens.
+    opening: Option<Box<Opening>>,
     /// A live value is in it.
     is_corrected: bool,
     is_begun: bool,
@@ -123,6 +129,7 @@ impl Replay {
             flights: Vec::new(),
             live: LiveSessions::default(),
             lines: Lines::default(),
+            talks: Talks::default(),
             grid_ns,
             unique_next: part.machine_idx(0) + 1,
             unique_step: u64::from(part.shard_count),
@@ -153,7 +160,9 @@ impl Replay {
 
     /// Whether no more may be read from the recording until what waits has gone; `waiting_count`: requests that wait for a connection.
     pub(super) fn is_full(&self, waiting_count: u64) -> bool {
-        waiting_count + self.pending_count() as u64 >= PENDING_COUNT_MAX || self.held_bytes >= HELD_BYTES_MAX
+        waiting_count + self.pending_count() as u64 >= PENDING_COUNT_MAX
+            || self.held_bytes >= HELD_BYTES_MAX
+            || self.talks.bytes >= TALK_BYTES_MAX
     }
 
     fn on_grid(&self, due_ns: u64) -> u64 {
@@ -192,7 +201,8 @@ impl Replay {
                 return Taken::Nothing;
             }
         };
-        let Some(view) = RecordView::read(next.payload) else {
+        let view = RecordView::read(next.payload).filter(|view| !is_flawed(view));
+        let Some(view) = view else {
             self.unreadable_count += 1;
             return Taken::Unreadable;
         };
@@ -207,8 +217,7 @@ impl Replay {
         };
         let unique = take_number(&mut self.unique_next, self.unique_step);
         let live = self.live.get(&meta.session);
-        let is_corrected = encode::request(&self.prepared, &meta, &view, live, unique, request);
-        Taken::Go(Flight::new(&self.prepared, meta, ticket, &view, is_corrected))
+        Taken::Go(Flight::new(&self.prepared, (meta, ticket, unique), &view, live, request))
     }
 
     /// A request that waited, written to `request`.
@@ -219,9 +228,7 @@ impl Replay {
         let view = RecordView::read(&payload)?;
         let unique = take_number(&mut self.unique_next, self.unique_step);
         let live = self.live.get(&meta.session);
-        let is_corrected = encode::request(&self.prepared, &meta, &view, live, unique, request);
-        let flight = Flight::new(&self.prepared, meta, ticket, &view, is_corrected);
-        Some(flight)
+        Some(Flight::new(&self.prepared, (meta, ticket, unique), &view, live, request))
     }
 
     /// A request has ended: those that waited for it are released.
@@ -266,18 +273,22 @@ impl Meta {
 }
 
 impl Flight {
+    /// Writes the request.
     fn new(
         prepared: &PreparedReplay,
-        meta: Meta,
-        ticket: Ticket,
+        (meta, ticket, unique): (Meta, Ticket, u64),
         view: &RecordView<'_>,
-        is_corrected: bool,
+        live: Option<&Live>,
+        request: &mut PreparedRequest,
     ) -> Self {
+        let opening = Opening::of(prepared, view, unique);
+        let offer = opening.as_ref().map(|opening| opening.offer());
+        let is_corrected = encode::request(prepared, &meta, view, live, (unique, offer), request);
         let status = view.outcome().map_or(0, |(status, _)| status);
         let is_compared = prepared.plan.compare == Compare::Body;
         let recorded = is_compared.then(|| view.response().map(Box::new)).flatten();
         let expected = prepared.learned.expected(meta.ordinal, meta.frame.row, || view.response());
-        Self { meta, ticket, status, recorded, expected, is_corrected, is_begun: false }
+        Self { meta, ticket, status, recorded, expected, opening, is_corrected, is_begun: false }
     }
 }
 
@@ -306,6 +317,15 @@ const PENDING_COUNT_MAX: u64 = 20_000;
 
 /// Bytes of requests that wait for others, before no more are read from the recording.
 const HELD_BYTES_MAX: usize = 16 << 20;
+
+/// The same of messages that open WebSockets are to send: one of them may have 32 MiB.
+const TALK_BYTES_MAX: usize = 256 << 20;
+
+/// Whether it opens a WebSocket on which nobody can have said what was recorded.
+fn is_flawed(view: &RecordView<'_>) -> bool {
+    let opens = view.outcome().is_some_and(|(status, _)| status == 101);
+    opens && view.flaw_of(view.response().as_ref()).is_some()
+}
 
 fn take_number(next: &mut u64, step: u64) -> u64 {
     let number = *next;
