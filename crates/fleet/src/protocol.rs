@@ -387,7 +387,7 @@ impl Trouble {
     pub(crate) fn no_agent(why: &str) -> Self {
         Self::new(
             format!("the agent does not answer: {why}"),
-            "the command must start `squall agent`, with nothing else on its standard output",
+            "check what starts `squall agent` there (the login shell, the command or the image): nothing else may write to its standard output",
         )
     }
 }
