@@ -1,5 +1,6 @@
 """Cases of whole runs: every request is counted once, with exactly the permissions that are named."""
 import json
+import time
 
 import rig
 from place import histogram, place, refuses, wait_for
@@ -118,3 +119,22 @@ def two_controllers_at_once():
         for run in runs:
             assert run.end().ends_with(0).ok() == 100
         assert target.stop() == 200
+
+
+def pods_that_are_early_wait_for_the_others():
+    """Longer than a stream may be idle."""
+    with place('early') as at:
+        target = at.target()
+        run = at.start(f'''
+target: {target.url}
+kubernetes: {{ namespace: early }}
+machines: {{ early: {{ kubernetes: {{ replicas: 2 }} }}, late: {{ kubernetes: {{ replicas: 1, node_selector: {{ squall-test: late }} }} }} }}
+loads: [{{ http: /, requests: 90, connections: 3 }}]
+''')
+        wait_for(lambda: "didn't match Pod's node affinity/selector" in run.stderr() and len([pod for pod in at.get('pods') if pod['status']['phase'] == 'Running']) == 2, 'two of three pods', run)
+        time.sleep(rig.STREAM_IDLE_SECONDS + 8)
+        rig.kubectl('label', 'node', 'node-a', 'squall-test=late')
+        run.end().ends_with(0)
+        rig.kubectl('label', 'node', 'node-a', 'squall-test-')
+        assert run.counts('machine') == {'early-0': 30, 'early-1': 30, 'late-0': 30} and 'lost' not in run.said, run.said
+        assert target.stop() == 90

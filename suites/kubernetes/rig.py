@@ -27,7 +27,7 @@ NODES = {'node-a': 11, 'node-b': 12}
 API_PORT, ETCD_PORT, PEER_PORT = 16443, 12379, 12380
 CNI_BIN = '/usr/lib/cni'
 # Some clusters cut an exec on which nothing is said; the usual limit is four hours.
-STREAM_IDLE = '20s'
+STREAM_IDLE_SECONDS = 20
 READY_SECONDS_MAX = 120
 
 
@@ -145,7 +145,7 @@ def start_node(node):
             run('ip', '-n', space, *words)
     connect_node(node)
     make_cgroups(node)
-    (folder / 'containerd.toml').write_text(CONTAINERD.format(folder=folder, cni=CNI_BIN, idle=STREAM_IDLE))
+    (folder / 'containerd.toml').write_text(CONTAINERD.format(folder=folder, cni=CNI_BIN, idle=f'{STREAM_IDLE_SECONDS}s'))
     (folder / 'kubelet.yaml').write_text(json.dumps(kubelet_config(node)))
     cni = {'cniVersion': '1.0.0', 'name': 'pods', 'plugins': [{'type': 'ptp', 'ipam': {'type': 'host-local', 'subnet': f'10.249.{number}.0/24', 'dataDir': f'{folder}/ipam', 'routes': [{'dst': '0.0.0.0/0'}]}}]}
     (folder / 'cni').mkdir(exist_ok=True)
@@ -175,7 +175,7 @@ def kubelet_config(node):
         'authorization': {'mode': 'Webhook'}, 'resolvConf': str(WORK / 'resolv.conf'), 'podLogsDir': f'{WORK}/{node}/logs', 'localStorageCapacityIsolation': False,
         # The disk and the settings of this machine are not the node's own.
         'evictionHard': {'memory.available': '1Mi', 'nodefs.available': '0%', 'imagefs.available': '0%', 'nodefs.inodesFree': '0%', 'imagefs.inodesFree': '0%'}, 'imageGCHighThresholdPercent': 100, 'nodeStatusUpdateFrequency': '2s',
-        'streamingConnectionIdleTimeout': STREAM_IDLE, 'serializeImagePulls': False, 'registryPullQPS': 0, 'kubeAPIQPS': 200, 'kubeAPIBurst': 200,
+        'streamingConnectionIdleTimeout': f'{STREAM_IDLE_SECONDS}s', 'serializeImagePulls': False, 'registryPullQPS': 0, 'kubeAPIQPS': 200, 'kubeAPIBurst': 200,
     }
 
 
