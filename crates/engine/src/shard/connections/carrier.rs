@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::shard::connections::conn::HeldBytes;
+use crate::shard::connections::unsent::HeldBytes;
 
 /// What a connection has that carries WebSockets.
 #[derive(Debug, Default)]

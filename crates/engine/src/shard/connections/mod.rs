@@ -24,6 +24,7 @@ mod receive;
 mod send;
 mod settle;
 mod streams;
+mod unsent;
 pub(super) mod websocket;
 
 use std::rc::Rc;
