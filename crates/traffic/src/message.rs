@@ -51,6 +51,11 @@ impl RecordedMessage {
         }
     }
 
+    /// Whether the client says something with it.
+    pub fn is_said(&self) -> bool {
+        self.by == Peer::Client && self.kind != RecordedKind::Close
+    }
+
     /// Bytes that it takes in memory, roughly.
     pub const fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.bytes.len() + 16

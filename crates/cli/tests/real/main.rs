@@ -20,6 +20,7 @@ mod large_uploads;
 mod like_k6;
 mod outputs;
 mod quic_peers;
+mod recorded_websockets;
 mod redirects;
 mod round_trip;
 mod schedule;

@@ -18,8 +18,8 @@ use tempfile::TempDir;
 use crate::squall::{Ended, quiet_machine, run, start_alone, with_json};
 
 /// A server of WebSockets that does with each connection what the test says, after the opening handshake.
-struct Scripted {
-    address: SocketAddr,
+pub(crate) struct Scripted {
+    pub(crate) address: SocketAddr,
     opened_count: Arc<AtomicU64>,
     /// The `Sec-WebSocket-Key` of each opening handshake.
     keys: Arc<Mutex<Vec<String>>>,
@@ -27,7 +27,7 @@ struct Scripted {
 }
 
 impl Scripted {
-    fn start(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (opened_count, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -82,7 +82,7 @@ fn read_head(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// A masked frame of less than 126 bytes: its first byte, and its payload.
-fn read_frame(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+pub(crate) fn read_frame(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
     let mut head = [0; 6];
     stream.read_exact(&mut head).ok()?;
     assert!(head[1] & 0x80 != 0, "a client masks its frames");
@@ -93,12 +93,12 @@ fn read_frame(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
 }
 
 /// An unmasked frame of less than 126 bytes.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     [&[first, payload.len() as u8], payload].concat()
 }
 
 /// How connections were closed: by whom, with which code, for which reason, how often.
-fn closes(ended: &Ended) -> Vec<(String, u64, String, u64)> {
+pub(crate) fn closes(ended: &Ended) -> Vec<(String, u64, String, u64)> {
     let json = ended.json();
     let rows = json.pointer("/totals/websockets/closes").and_then(Value::as_array).unwrap().clone();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();

@@ -106,6 +106,15 @@ impl Changes {
         request.change(|request| self.apply_marked(request, context));
     }
 
+    /// Changes a message of a WebSocket as the body of a request would be.
+    pub fn apply_to_message(&self, bytes: &mut Vec<u8>, context: &Context<'_>) {
+        if !self.is_empty() {
+            let mut request = Request { body: std::mem::take(bytes), ..Request::default() };
+            self.apply(&mut request, context);
+            *bytes = request.body;
+        }
+    }
+
     fn apply_marked(&self, request: &mut Request, context: &Context<'_>) {
         let fill = |template: &Template| template.fill(&self.table, context);
         for step in &self.steps {

@@ -194,6 +194,17 @@ impl Learner {
                 None => self.value_count += usize::from(session.own.insert(value.to_vec())),
             }
         });
+        // What a WebSocket says later may come from what was known when it was opened.
+        for message in record.response.iter().flat_map(|response| &response.messages) {
+            if message.is_said() {
+                tokens::each_of_body(&message.bytes, &mut |value| {
+                    let given = session.given.get_mut(value);
+                    used.extend(
+                        given.map(|given| variable_of(given, value, &mut self.learned, &mut self.rows)),
+                    );
+                });
+            }
+        }
         used.sort_unstable();
         used.dedup();
         for variable in used {

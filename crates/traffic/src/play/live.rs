@@ -182,6 +182,12 @@ impl Live {
         request.change(|request| self.correct_marked(request))
     }
 
+    /// The same in a message of a WebSocket.
+    pub fn correct_message(&self, bytes: &mut Vec<u8>) -> bool {
+        let grammar = Grammar::of_body(None, bytes);
+        self.put_in(bytes, grammar)
+    }
+
     fn correct_marked(&self, request: &mut Request) -> bool {
         let mut target = std::mem::take(&mut request.target).into_bytes();
         let mut is_corrected = self.put_in(&mut target, Grammar::Target);

@@ -22,10 +22,15 @@ pub(crate) fn each(request: &Request, give: &mut dyn FnMut(&[u8])) {
             }
         }
     }
-    body(&request.body, give);
+    each_of_body(&request.body, give);
     redacted(request.target.as_bytes(), give);
-    redacted(&request.body, give);
     request.headers.iter().for_each(|field| redacted(&field.value, give));
+}
+
+/// The same of a body, or of a message of a WebSocket.
+pub(crate) fn each_of_body(bytes: &[u8], give: &mut dyn FnMut(&[u8])) {
+    body(bytes, give);
+    redacted(bytes, give);
 }
 
 /// Placeholders of secrets can be distinguished wherever they occur, such as in a text within JSON.

@@ -11,7 +11,7 @@ use super::{Learned, tokens};
 use crate::change::{Changes, Context};
 use crate::redact::PLACEHOLDER;
 use crate::store::{RecordView, Recording};
-use crate::{Record, Request, multipart};
+use crate::{Record, RecordedMessage, Request, multipart};
 
 /// A redacted value that requests would carry.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,11 @@ impl Unfilled {
                 live: None,
             };
             changes.apply(&mut record.request, &context);
-            let places = open_values(&record, &given).into_iter().map(|open| (open.place, open.flag));
+            let mut open = open_values(&record, &given);
+            open.extend(open_in_messages(&mut record, &given, &|bytes| {
+                changes.apply_to_message(bytes, &context)
+            }));
+            let places = open.into_iter().map(|open| (open.place, open.flag));
             for place in places.collect::<BTreeSet<_>>() {
                 *found.entry(place).or_default() += 1;
             }
@@ -213,6 +217,23 @@ fn open_values(record: &Record, given: &HashSet<Vec<u8>>) -> Vec<Open> {
     body_places(request, &mut add);
     found.sort();
     found.dedup();
+    found
+}
+
+/// Those of what is said on the WebSocket that it opens, whose messages are changed as bodies are.
+fn open_in_messages(
+    record: &mut Record,
+    given: &HashSet<Vec<u8>>,
+    change: &dyn Fn(&mut Vec<u8>),
+) -> Vec<Open> {
+    let messages = record.response.as_mut().map(|response| std::mem::take(&mut response.messages));
+    let mut found = Vec::new();
+    for message in messages.into_iter().flatten().filter(RecordedMessage::is_said) {
+        record.request.headers.clear();
+        record.request.body = message.bytes;
+        change(&mut record.request.body);
+        found.extend(open_values(record, given));
+    }
     found
 }
 

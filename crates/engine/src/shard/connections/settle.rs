@@ -436,7 +436,7 @@ impl Connections {
         let conn = &self.conns[conn_idx];
         if !self.pools[conn.pool_idx as usize].waiting.is_empty() {
             self.offer(schedule, recorder, conn_idx);
-        } else if conn.state == ConnState::Open && conn.in_flight() == 0 {
+        } else if conn.state == ConnState::Open && conn.in_flight() == 0 && conn.cold.websocket.is_none() {
             self.close(schedule, recorder, conn_idx);
         }
     }

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use squall_measure::{Cause, ClosedBy, Outcome, Phase, WebSockets};
+use squall_traffic::RecordedKind;
 use squall_traffic::play::Conversation;
 use squall_traffic::store::RecordView;
-use squall_traffic::{RecordedKind, Request};
 use squall_wire::h1::Response;
 use squall_wire::ws::{CloseCode, MessageKind};
 
@@ -277,16 +277,13 @@ impl ShardSchedule {
         let Some(talk) = replay.talks.open[token as usize].as_mut() else { return };
         let cue = talk.cue();
         let kind = if cue.kind == RecordedKind::Binary { MessageKind::Binary } else { MessageKind::Text };
-        let mut request = Request { body: cue.bytes.clone(), ..Request::default() };
-        let is_corrected = live.is_some_and(|live| live.correct(&mut request));
-        if !replay.prepared.changes.is_empty() {
-            let context = PreparedReplay::context(&talk.meta, talk.unique, crate::prepare::now_ns(), live);
-            replay.prepared.changes.apply(&mut request, &context);
+        let mut bytes = cue.bytes.clone();
+        let is_corrected = live.is_some_and(|live| live.correct_message(&mut bytes));
+        let context = PreparedReplay::context(&talk.meta, talk.unique, crate::prepare::now_ns(), live);
+        replay.prepared.changes.apply_to_message(&mut bytes, &context);
+        if kind == MessageKind::Text {
+            bytes = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         }
-        let bytes = match kind {
-            MessageKind::Text => String::from_utf8_lossy(&request.body).into_owned().into_bytes(),
-            MessageKind::Binary => request.body,
-        };
         connections.send_message(talk.key.conn_idx as usize, kind, &bytes);
         talk.note_said(connections.now_ns);
         if let Some(figures) = figures(connections, recorder) {
