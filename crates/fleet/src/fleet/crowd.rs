@@ -302,7 +302,6 @@ impl Used {
 }
 
 impl Costs {
-    #[expect(clippy::print_stdout, reason = "the measurement is read by people")]
     fn print(&self, crowd: Crowd, sent_bytes: u64) {
         let (from, until) = (self.from.unwrap_or_default(), self.until);
         assert!(from.at < until.at, "the controller did not keep up");

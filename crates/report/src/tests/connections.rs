@@ -58,7 +58,7 @@ fn streams_are_shown_with_their_events_and_their_goodput() {
 fn a_run_of_websockets_shows_its_messages_while_it_goes_on() {
     let record = websocket_run();
     let mut recorder = RunRecorder::new(fixture::setup(record.plan, record.rows));
-    let mut second = record.total.clone();
+    let mut second = record.total;
     second.generator.wall = Duration::from_secs(1);
     recorder.absorb(0, 0, &second);
     recorder.close_second(0, MachineSecond::default());

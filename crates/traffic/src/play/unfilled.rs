@@ -60,7 +60,7 @@ impl Unfilled {
             changes.apply(&mut record.request, &context);
             let mut open = open_values(&record, &given);
             open.extend(open_in_messages(&mut record, &given, &|bytes| {
-                changes.apply_to_message(bytes, &context)
+                changes.apply_to_message(bytes, &context);
             }));
             let places = open.into_iter().map(|open| (open.place, open.flag));
             for place in places.collect::<BTreeSet<_>>() {

@@ -266,8 +266,8 @@ fn messages_that_no_websocket_carried_are_found_before_they_are_played() {
     let folder = tempfile::tempdir().unwrap();
     let text = RecordedMessage { at_ns: 5, by: Peer::Client, kind: RecordedKind::Text, bytes: b"a".to_vec() };
     let close = RecordedMessage::close(6, Peer::Client, None, "");
-    let not_utf8 = RecordedMessage { bytes: vec![0xff], ..text.clone() };
-    let cut = RecordedMessage { bytes: vec![3], ..close.clone() };
+    let not_utf8 = RecordedMessage { bytes: vec![0xff], ..text };
+    let cut = RecordedMessage { bytes: vec![3], ..close };
     for (status, messages, wrong) in [
         (101, vec![text.clone(), close.clone()], None),
         (101, vec![close, text.clone()], Some("a WebSocket message after the close frame of its sender")),
