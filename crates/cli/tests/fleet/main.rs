@@ -5,6 +5,7 @@
 
 mod clusters;
 mod deploy;
+mod engines;
 mod faults;
 mod hooks;
 mod http3;
