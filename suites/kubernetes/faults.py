@@ -100,11 +100,26 @@ def api_server_is_restarted():
         _is_complete(run, target).says('connection to pods-0 lost, reconnecting', 'reconnected to pods-0')
 
 
-def kubelet_and_runtime_keep_idle_streams_for_seconds():
-    """A pause is longer than a stream may be idle."""
+def api_server_is_gone_until_after_the_run():
+    """The Job cannot be deleted then, and goes as after the controller's own end."""
+    with place('outage') as at:
+        target = at.target()
+        run = _started(at, _plan(at, target, more='lost_after: 5s'), target)
+        rig.stop('kube-apiserver')
+        try:
+            _has_lost(run, target, *(f'pods-{index}' for index in range(MACHINES))).says('could not be deleted', 'the API server does not answer')
+        finally:
+            rig.start_api()
+        rig.wait(lambda: rig.kubectl('get', '--raw', '/readyz', check=False).returncode == 0, 'the API server')
+        rig.wait(lambda: not at.get('jobs'), 'the end of the Job', 120)
+
+
+def streams_stay_open_during_a_pause():
+    """Which is longer than the cluster allows a stream to be idle."""
     with place('idle') as at:
         target = at.target()
-        steps = f'steps: [{{ loads: [{{ http: /, requests: 40, connections: 4 }}], pause: 26s }}, {{ loads: [{{ http: /, requests: 40, connections: 4 }}] }}]'
+        loads = 'loads: [{ http: /, requests: 40, connections: 4 }]'
+        steps = f'steps: [{{ {loads}, pause: {rig.STREAM_IDLE_SECONDS + 6}s }}, {{ {loads} }}]'
         run = at.run(_plan(at, target).rsplit('loads:', 1)[0] + steps).ends_with(0)
         assert run.ok() == target.stop() == 80 and 'lost' not in run.said, run.said
 

@@ -98,11 +98,11 @@ def role_that_is_printed_suffices():
         used = {access for access in at.audited('squall') if access[1] != 'selfsubjectaccessreviews'}
         assert used <= granted, used - granted
         for verb, resource in granted:
-            says_what_is_denied(at, plan, config, role, verb, resource)
+            _says_what_is_denied(at, plan, config, role, verb, resource)
         return f'granted and not used: {", ".join(" ".join(access) for access in sorted(granted - used)) or "nothing"}'
 
 
-def says_what_is_denied(at, plan, config, role, verb, resource):
+def _says_what_is_denied(at, plan, config, role, verb, resource):
     """Takes one permission from the Role."""
     kind, _, subresource = resource.partition('/')
     rules = [{**rule, 'verbs': [one for one in rule['verbs'] if (one, rule['resources'][0]) != (verb, resource)]} for rule in role['rules']]

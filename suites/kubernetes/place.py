@@ -69,9 +69,9 @@ class Place:
         return rig.kubeconfig(self.folder / 'kubeconfig', self.kubectl('create', 'token', 'squall').stdout.strip(), self.namespace)
 
     def audited(self, account):
-        """What a service account asked the API server for: verbs and resources."""
+        """What a service account was allowed to do: verbs and resources. kubectl also asks for what it can do without, such as the namespace of a pod that is gone."""
         requests = [json.loads(line) for line in (rig.WORK / 'audit.log').read_text().splitlines()]
-        own = [request for request in requests if request['user']['username'] == f'system:serviceaccount:{self.namespace}:{account}' and 'objectRef' in request]
+        own = [request for request in requests if request['user']['username'] == f'system:serviceaccount:{self.namespace}:{account}' and 'objectRef' in request and request['annotations']['authorization.k8s.io/decision'] == 'allow']
         return {(request['verb'], '/'.join(part for part in [request['objectRef']['resource'], request['objectRef'].get('subresource')] if part)) for request in own}
 
     def is_left_clean(self):

@@ -227,8 +227,8 @@ def start_time(pid):
 
 def cgroups(node):
     """The node's control group in each hierarchy."""
-    base = Path('/sys/fs/cgroup')
-    hierarchies = [base] if (base / 'cgroup.controllers').exists() else [Path(line.split()[1]) for line in Path('/proc/mounts').read_text().splitlines() if line.split()[2] == 'cgroup']
+    mounts = [line.split() for line in Path('/proc/mounts').read_text().splitlines()]
+    hierarchies = [Path(mount[1]) for mount in mounts if mount[2] in ('cgroup', 'cgroup2')]
     return [hierarchy / node_space(node) for hierarchy in hierarchies]
 
 
