@@ -96,7 +96,7 @@ pub(crate) fn creation_failure(events: &Value) -> Option<(String, bool)> {
     let events = events["items"].as_array()?;
     let failed = events.iter().rfind(|event| text(&event["reason"]) == "FailedCreate")?;
     let message = text(&failed["message"]).trim_start_matches("Error creating: ").to_owned();
-    let may_change = message.contains("exceeded quota") || message.contains("timeout");
+    let may_change = MAY_CHANGE.iter().any(|part| message.contains(part));
     Some((message, !may_change))
 }
 
@@ -157,6 +157,9 @@ pub(crate) const CPU_LIMIT_FACT: &str = "cpu_limit";
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 const END_HELP: &str = "`kubectl describe pod` says more; check the node, its memory and who deletes pods";
+
+/// Parts of reasons for which pods are not created yet. A namespace has its default service account a moment after itself.
+const MAY_CHANGE: &[&str] = &["exceeded quota", "timeout", "serviceaccount \"default\" not found"];
 
 const PROGRAM_HELP: &str = "use an image with /bin/sh, or one with squall and `binary: image`";
 
@@ -266,11 +269,11 @@ mod tests {
         let events = |message: &str| json!({ "items": [{ "reason": "FailedCreate", "message": message }] });
         let quota = "Error creating: pods \"x\" is forbidden: exceeded quota: small";
         assert_eq!(creation_failure(&events(quota)), Some((quota[16..].to_owned(), false)));
-        assert!(
-            creation_failure(&events("Error creating: pods \"x\" is forbidden: violates PodSecurity"))
-                .unwrap()
-                .1
-        );
+        let is_final = |message: &str| creation_failure(&events(message)).unwrap().1;
+        assert!(is_final("Error creating: pods \"x\" is forbidden: violates PodSecurity"));
+        let account = "pods \"x\" is forbidden: error looking up service account load/";
+        assert!(is_final(&format!("{account}other: serviceaccount \"other\" not found")));
+        assert!(!is_final(&format!("{account}default: serviceaccount \"default\" not found")));
         assert_eq!(creation_failure(&json!({ "items": [] })), None);
     }
 }
