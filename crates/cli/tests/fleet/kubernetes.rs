@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::squall::{Place, assert_code, ok, parts, text};
+use crate::squall::{Place, assert_code, ok, parts, squall, text};
 
 /// Answers as a cluster of version 1.37 gave them (`suites/kubernetes/record`). `ANSWERS`: the folder of one case; `ALLOWED`: whether
 /// this user may do what it needs to.
@@ -86,4 +86,22 @@ fn why_pods_cannot_be_used_is_reported_in_kubernetes_words() {
         assert!(!place.folder.path().join("job").exists(), "{said}");
         assert_eq!(place.logged(), 0, "{said}");
     }
+}
+
+#[test]
+fn pools_of_one_namespace_need_one_role() {
+    let place = Place::new();
+    let plan = "
+target: TARGET
+machines:
+  a: { kubernetes: { replicas: 2, namespace: load } }
+  b: { kubernetes: { replicas: 3, namespace: load, image: other } }
+  c: { kubernetes: { namespace: far } }
+loads: [{ http: /, requests: 6 }]
+";
+    let plan = place.write("plan.yaml", plan);
+    let output = squall().args(["plan", "manifests"]).arg(plan).output().unwrap();
+    let printed = text(&output.stdout);
+    let count = |line: &str| printed.lines().filter(|own| *own == line).count();
+    assert_eq!(["kind: Role", "kind: RoleBinding", "kind: Job"].map(count), [2, 2, 3], "{printed}");
 }
