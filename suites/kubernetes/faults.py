@@ -162,6 +162,18 @@ def controller_is_killed():
         rig.wait(lambda: not at.get('jobs'), 'the end of the Job', 120)
 
 
+def controller_is_killed_before_its_agents_start():
+    """The containers wait for an agent for three minutes more than the pods may take to become ready."""
+    with place('unborn') as at:
+        target = at.target()
+        run = at.start(_plan(at, target, 'ready_within: 1s'))
+        wait_for(lambda: at.get('jobs'), 'the Job', run)
+        run.kill()
+        rig.wait(lambda: at.get('pods') and all(pod['status']['phase'] == 'Succeeded' for pod in at.get('pods')), 'the end of the containers', 240)
+        rig.wait(lambda: not at.get('jobs'), 'the end of the Job', 120)
+        assert target.stop() == 0
+
+
 def deadline_ends_the_job():
     """As where an agent hangs: the Job that squall prints, with a short deadline."""
     with place('deadline') as at:
