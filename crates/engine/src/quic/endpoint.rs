@@ -22,7 +22,7 @@ use super::session::{QuicClock, QuicSession};
 use super::transport::transport_config;
 use crate::sys::{
     Fd, OutgoingDatagrams, ReceivedBatch, connect_udp, dropped_count, enlarge_buffers, has_segmentation,
-    monotonic_ns, recv_datagrams, send_datagrams,
+    monotonic_ns, quic_seed, recv_datagrams, send_datagrams,
 };
 use squall_plan::ConnectionPolicy;
 
@@ -104,7 +104,7 @@ impl QuicEndpoint {
         let mut config = EndpointConfig::default();
         config.supported_versions(vec![VERSION_1]);
         Self {
-            endpoint: Endpoint::new(Arc::new(config), None, true, None),
+            endpoint: Endpoint::new(Arc::new(config), None, true, quic_seed()),
             clock: QuicClock::new(monotonic_ns()),
             policy: policy.clone(),
             transport: Arc::new(transport_config(policy)),

@@ -1,4 +1,5 @@
-//! Whole runs in simulated time, each with its own seed: a network that cuts writes and reads into pieces, delays, blocks, refuses and resets,
+//! Whole runs in simulated time, each with its own seed: a network that cuts writes and reads into pieces, delays, blocks, refuses and resets, for
+//! HTTP/3 one that loses, doubles, spoils and reorders datagrams,
 //! and a server that misbehaves. After each run, the loop's counts and times must be those of the network.
 //!
 //! `SQUALL_SEEDS=FIRST..END cargo test -p squall-engine simulation` runs others; a seed that fails prints its last events.
@@ -64,8 +65,13 @@ impl Case {
             draw.one_of(&[Kind::Requests, Kind::Requests, Kind::Requests, Kind::Handshakes, Kind::Idle]);
         // The request that follows a handshake is one of HTTP/1.1.
         let has_h2 = draw.below(2) == 0 && kind != Kind::Handshakes;
-        let speaks = if has_h2 { Speaks::H2 } else { Speaks::H1 };
-        let is_tls = kind == Kind::Handshakes || draw.below(4) == 0;
+        let has_h3 = kind == Kind::Requests && draw.below(3) == 0;
+        let speaks = match (has_h3, has_h2) {
+            (true, _) => Speaks::H3,
+            (false, true) => Speaks::H2,
+            (false, false) => Speaks::H1,
+        };
+        let is_tls = kind == Kind::Handshakes || has_h3 || draw.below(4) == 0;
         // A third of the runs have no fault at all, a third have some, a third have many.
         let rate = draw.one_of(&[0, 5, 60]);
         let mut fault = || draw.below(rate + 1) as u32;
@@ -82,6 +88,7 @@ impl Case {
             resets: fault(),
             garbage: fault(),
             closes: fault(),
+            datagrams: fault() / 2,
             socket_bytes: draw.one_of(&[200, 4_000, 100_000]),
             delay_ns_max: draw.one_of(&[1, 50_000, 5_000_000]),
             body_bytes_max: draw.one_of(&[0, 100, 20_000]),
@@ -191,7 +198,8 @@ impl LoopEnd {
             return Some(format!("{what}: {one}, not {other}"));
         }
         let problem = self.time_problem(case).or_else(|| self.schedule_problem(case));
-        problem.or_else(|| self.fault_problem(case)).or_else(|| self.session_problem(case))
+        let problem = problem.or_else(|| self.fault_problem(case)).or_else(|| self.session_problem(case));
+        problem.or_else(|| self.datagram_problem(case))
     }
 
     /// Connections that were opened for their own sake end in exactly one count, and took as long to open as the network says.
@@ -243,7 +251,8 @@ impl LoopEnd {
         let is_open_model = matches!(case.load.when, When::Open { .. });
         // A response that comes after its request was cancelled is not counted, but the network does not know that.
         let gives_up = case.behaviour.speaks == Speaks::H2 && case.behaviour.stalls > 0;
-        if gives_up || case.has_others() {
+        // Where datagrams carry them, when a response is whole is decided by the client.
+        if gives_up || case.has_others() || case.behaviour.speaks == Speaks::H3 {
             return None;
         }
         let whole = self.world.samples.iter().filter(|sample| sample.status != 0);
@@ -269,6 +278,37 @@ impl LoopEnd {
         })
     }
 
+    /// Over HTTP/3, what the client counts is what the server has done: exactly, where no fault was in the way.
+    fn datagram_problem(&self, case: &Case) -> Option<String> {
+        let counts = self.world.server_counts()?;
+        let seen =
+            |status: u16| self.world.samples.iter().filter(|sample| sample.status == status).count() as u64;
+        for status in [200, 500] {
+            let answered = counts.answers.get(&status).copied().unwrap_or_default();
+            let is_right = match self.world.fault_count + counts.faults {
+                0 => seen(status) == answered,
+                _ => seen(status) <= answered,
+            };
+            if !is_right {
+                return Some(format!("{} responses {status} of {answered}", seen(status)));
+            }
+        }
+        let What::Http(http) = &case.load.what else { return None };
+        let body_bytes = match &http.requests[0].body {
+            Body::Bytes(bytes) => bytes.len() as u64,
+            _ => 0,
+        };
+        if counts.body_bytes != counts.requests * body_bytes {
+            return Some(format!(
+                "{} bytes of {} bodies of {body_bytes}",
+                counts.body_bytes, counts.requests
+            ));
+        }
+        let simulated_us = (self.world.now_ns - 1_000_000_000) / 1000;
+        (self.world.wait_count > simulated_us)
+            .then(|| format!("{} looks for events in {simulated_us} us", self.world.wait_count))
+    }
+
     /// An open model asks for what its schedule says, whatever the server does.
     fn schedule_problem(&self, case: &Case) -> Option<String> {
         // A coarser pacing ends with its last tick.
@@ -285,7 +325,8 @@ impl LoopEnd {
     /// Without a fault nothing fails; and nothing lasts longer than its time-out, and the end of the run after that.
     fn fault_problem(&self, case: &Case) -> Option<String> {
         let failed = self.world.samples.iter().find(|sample| matches!(sample.outcome, Outcome::Failed(..)));
-        if let Some(failed) = failed.filter(|_| self.world.fault_count == 0) {
+        let server_faults = self.world.server_counts().map_or(0, |counts| counts.faults);
+        if let Some(failed) = failed.filter(|_| self.world.fault_count + server_faults == 0) {
             return Some(format!("a failure without a fault: {failed:?}"));
         }
         let longest = self.world.samples.iter().map(|sample| sample.phases.duration_ns()).max().unwrap_or(0);
@@ -315,7 +356,11 @@ fn requests(draw: &mut Draw, behaviour: &Behaviour) -> What {
         pattern: "/".to_owned(),
         headers: Vec::new(),
         body: if body.is_empty() { Body::Empty } else { Body::Bytes(body) },
-        http: if behaviour.speaks == Speaks::H1 { HttpVersion::Http11 } else { HttpVersion::Http2 },
+        http: match behaviour.speaks {
+            Speaks::H1 => HttpVersion::Http11,
+            Speaks::H2 => HttpVersion::Http2,
+            Speaks::H3 => HttpVersion::Http3,
+        },
     };
     What::Http(HttpLoad {
         requests: vec![request],
@@ -414,13 +459,15 @@ fn seeds() -> Range<u64> {
 #[test]
 #[expect(clippy::print_stdout, reason = "what was simulated is the result of `make simulate`")]
 fn runs_of_all_seeds_count_and_time_what_the_network_did() {
-    let (mut requests, mut faults, mut simulated_ns) = (0, 0, 0);
+    let (mut requests, mut faults, mut simulated_ns, mut h3_requests) = (0, 0, 0, 0);
     let seeds = seeds();
     for seed in seeds.clone() {
         let case = Case::new(seed);
         let ended = case.run(seed);
         requests += ended.world.samples.len();
-        faults += ended.world.fault_count;
+        let server = ended.world.server_counts().cloned().unwrap_or_default();
+        faults += ended.world.fault_count + server.faults;
+        h3_requests += server.requests;
         simulated_ns += ended.world.now_ns - 2_000_000_000;
         if let Some(problem) = ended.problem(&case) {
             let log: Vec<&str> = ended.world.log.iter().map(String::as_str).collect();
@@ -436,7 +483,7 @@ fn runs_of_all_seeds_count_and_time_what_the_network_did() {
         }
     }
     println!(
-        "{seeds:?}: {requests} requests, {faults} faults, {:.1} simulated seconds",
+        "{seeds:?}: {requests} requests, {h3_requests} of them over HTTP/3, {faults} faults, {:.1} simulated seconds",
         simulated_ns as f64 / 1e9
     );
 }

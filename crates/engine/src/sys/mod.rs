@@ -19,10 +19,7 @@ pub(crate) use machine::{MachineProbe, ports_available, process_data_bytes};
 pub(crate) use poll::Readiness;
 pub(crate) use process::{involuntary_switch_count, nofile_limit_hard, raise_nofile};
 pub(crate) use socket::{Recv, Segments};
-pub(crate) use udp::{
-    OutgoingDatagrams, ReceivedBatch, dropped_count, enlarge_buffers, has_segmentation, recv_datagrams,
-    send_datagrams,
-};
+pub(crate) use udp::{OutgoingDatagrams, ReceivedBatch};
 
 // What an event loop asks of the system: the time, readiness, and bytes in and out. In tests, a simulated network may answer instead.
 #[cfg(not(test))]
@@ -34,11 +31,15 @@ pub(crate) use self::{
         Connect, Fd, connect_tcp, connect_unix, connection_error, recv, reset_on_close, segments, send,
         send_file,
     },
-    udp::connect_udp,
+    udp::{
+        connect_udp, dropped_count, enlarge_buffers, has_segmentation, quic_seed, recv_datagrams,
+        send_datagrams,
+    },
 };
 #[cfg(test)]
 pub(crate) use simulated::{
-    Connect, Fd, Poller, connect_tcp, connect_udp, connect_unix, connection_error, enable_receive_stamps,
-    has_stamps, monotonic_ns, peek_stamp, recv, recv_stamped, reset_on_close, segments, send, send_file,
+    Connect, Fd, Poller, connect_tcp, connect_udp, connect_unix, connection_error, dropped_count,
+    enable_receive_stamps, enlarge_buffers, has_segmentation, has_stamps, monotonic_ns, peek_stamp,
+    quic_seed, recv, recv_datagrams, recv_stamped, reset_on_close, segments, send, send_datagrams, send_file,
     sleep_until, thread_cpu, wait_until,
 };

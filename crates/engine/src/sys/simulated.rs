@@ -3,6 +3,8 @@
 //! What an event loop asks of the system goes through the functions of this file, which stand in for those of the same names in `sys`. On a
 //! thread with a [`World`] they answer from it; on every other they call the system. Time moves only while the loop waits.
 
+mod datagrams;
+mod http3;
 mod secure;
 mod server;
 mod world;
@@ -18,7 +20,9 @@ use std::time::Duration;
 use squall_measure::Sample;
 
 use super::kernel_stamp::StampedRead;
-use super::{Readiness, Recv, Segments, clock, kernel_stamp, poll, socket, udp};
+use super::{
+    OutgoingDatagrams, Readiness, ReceivedBatch, Recv, Segments, clock, kernel_stamp, poll, socket, udp,
+};
 
 pub(crate) use server::{Behaviour, Speaks};
 pub(crate) use world::World;
@@ -98,12 +102,52 @@ pub(crate) fn connect_unix(path: &Path) -> io::Result<Connect> {
     Ok(socket::connect_unix(path)?.into())
 }
 
-/// The world has no UDP.
 pub(crate) fn connect_udp(address: &SocketAddr, source: Option<IpAddr>, wants_ecn: bool) -> io::Result<Fd> {
-    match with(|_| ()) {
-        Some(()) => Err(io::ErrorKind::Unsupported.into()),
+    match with(World::connect_udp) {
+        Some(idx) => Ok(Fd::Simulated(SimulatedSocket(idx))),
         None => Ok(Fd::Real(udp::connect_udp(address, source, wants_ecn)?)),
     }
+}
+
+pub(crate) fn enlarge_buffers(socket: &impl AsFd, bytes: usize) -> io::Result<usize> {
+    with(|_| Ok(bytes)).unwrap_or_else(|| udp::enlarge_buffers(socket, bytes))
+}
+
+pub(crate) fn has_segmentation(socket: &Fd) -> bool {
+    match socket {
+        Fd::Real(socket) => udp::has_segmentation(socket),
+        Fd::Simulated(_) => true,
+    }
+}
+
+pub(crate) fn dropped_count(socket: &Fd) -> u32 {
+    match socket {
+        Fd::Real(socket) => udp::dropped_count(socket),
+        Fd::Simulated(_) => 0,
+    }
+}
+
+pub(crate) fn send_datagrams(socket: &Fd, is_ipv4: bool, list: &[OutgoingDatagrams]) -> io::Result<usize> {
+    match socket {
+        Fd::Real(socket) => udp::send_datagrams(socket, is_ipv4, list),
+        Fd::Simulated(own) => with(|world| world.send_datagrams(own.0, list)).unwrap_or(Ok(list.len())),
+    }
+}
+
+pub(crate) fn recv_datagrams(socket: &Fd, batch: &mut ReceivedBatch) -> io::Result<usize> {
+    match socket {
+        Fd::Real(socket) => udp::recv_datagrams(socket, batch),
+        Fd::Simulated(own) => {
+            let datagrams = with(|world| world.recv_datagrams(own.0, 16)).unwrap_or(Ok(Vec::new()))?;
+            batch.fill(&datagrams);
+            Ok(datagrams.len())
+        }
+    }
+}
+
+/// What quinn-proto draws its random numbers from; `None`: the system.
+pub(crate) fn quic_seed() -> Option<[u8; 32]> {
+    with(|_| [1; 32])
 }
 
 pub(crate) fn connection_error(socket: &Fd) -> io::Result<()> {
@@ -227,14 +271,22 @@ impl Poller {
     pub(crate) fn watch_reading(&self, socket: &Fd, token: u64) -> io::Result<()> {
         match (self, socket) {
             (Self::Real(poller), Fd::Real(socket)) => poller.watch_reading(socket, token),
-            _ => unreachable!("the world has no UDP"),
+            (Self::Simulated(_), Fd::Simulated(own)) => {
+                with(|world| world.watch(own.0, token));
+                Ok(())
+            }
+            _ => unreachable!("a real socket in a simulated loop, or the reverse"),
         }
     }
 
     pub(crate) fn rewatch_reading(&self, socket: &Fd, token: u64) -> io::Result<()> {
         match (self, socket) {
             (Self::Real(poller), Fd::Real(socket)) => poller.rewatch_reading(socket, token),
-            _ => unreachable!("the world has no UDP"),
+            (Self::Simulated(_), Fd::Simulated(own)) => {
+                with(|world| world.rewatch(own.0, token));
+                Ok(())
+            }
+            _ => unreachable!("a real socket in a simulated loop, or the reverse"),
         }
     }
 

@@ -46,6 +46,17 @@ impl ReceivedBatch {
         Self { bytes: vec![0; MESSAGE_COUNT * MESSAGE_BYTES], messages: Vec::with_capacity(MESSAGE_COUNT) }
     }
 
+    /// Messages that no kernel has received.
+    #[cfg(test)]
+    pub(crate) fn fill(&mut self, datagrams: &[Vec<u8>]) {
+        self.messages.clear();
+        for (space, bytes) in self.bytes.chunks_exact_mut(MESSAGE_BYTES).zip(datagrams) {
+            space[..bytes.len()].copy_from_slice(bytes);
+            let len = bytes.len();
+            self.messages.push(ReceivedMessage { len, segment_bytes: len, ..ReceivedMessage::default() });
+        }
+    }
+
     /// The `idx`-th message.
     pub(crate) fn message(&self, idx: usize) -> (ReceivedMessage, &[u8]) {
         let message = self.messages[idx];
@@ -271,6 +282,12 @@ impl Control {
 }
 
 const CONTROL_BYTES: usize = size_of::<Control>();
+
+/// What quinn-proto draws its random numbers from; `None`: the system.
+#[cfg(not(test))]
+pub(crate) const fn quic_seed() -> Option<[u8; 32]> {
+    None
+}
 
 /// The bits of explicit congestion notification.
 const ECN_BITS: u8 = 0b11;

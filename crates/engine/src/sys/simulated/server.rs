@@ -11,6 +11,8 @@ pub(crate) enum Speaks {
     H1,
     /// HTTP/2 without TLS.
     H2,
+    /// HTTP/3.
+    H3,
 }
 
 /// How the network and the server behave. Rates of faults are per thousand, of connects or of requests.
@@ -42,6 +44,8 @@ pub(crate) struct Behaviour {
     pub(crate) resets: u32,
     /// Bytes that are no HTTP.
     pub(crate) garbage: u32,
+    /// HTTP/3: datagrams that are lost; as many are spoilt, held up, and doubled.
+    pub(crate) datagrams: u32,
 }
 
 /// Bytes that go to the client.
@@ -147,7 +151,7 @@ impl Peer {
         while !self.is_over {
             let is_read = match self.speaks {
                 Speaks::H1 => self.take_request(behaviour, random, &mut answers),
-                Speaks::H2 => self.take_frame(behaviour, random, &mut answers),
+                Speaks::H2 | Speaks::H3 => self.take_frame(behaviour, random, &mut answers),
             };
             if !is_read {
                 break;

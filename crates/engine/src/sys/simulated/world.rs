@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use squall_measure::Sample;
 
+use super::http3::{QuicServer, ServerCounts};
 use super::secure::{SecurePeer, server_config};
 use super::server::{Answer, Behaviour, Peer, Speaks};
 use crate::pace::SplitMix;
@@ -30,9 +31,13 @@ pub(crate) struct World {
     /// The last things that happened, for a seed that fails.
     pub(crate) log: VecDeque<String>,
     pub(super) random: SplitMix,
-    behaviour: Behaviour,
+    pub(super) behaviour: Behaviour,
+    /// The server of HTTP/3, where that is spoken.
+    pub(super) quic: Option<Box<QuicServer>>,
+    /// How often the loop has looked for events.
+    pub(crate) wait_count: u64,
     tls: Option<Arc<ServerConfig>>,
-    sockets: Vec<Socket>,
+    pub(super) sockets: Vec<Socket>,
     /// Sockets with an edge that was not reported yet.
     ready: VecDeque<usize>,
     queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
@@ -51,7 +56,7 @@ pub(crate) struct Truth {
 }
 
 /// What happens at a moment.
-enum Action {
+pub(super) enum Action {
     /// The connect ends.
     Connected(Result<(), io::ErrorKind>),
     /// Bytes reach the server.
@@ -63,11 +68,26 @@ enum Action {
     /// Bytes reach the client; with the response that they complete, whose duration is that since this moment.
     ToClient(Vec<u8>, Option<(u64, u16)>),
     /// The server's end of the stream, or its reset, reaches the client.
-    End { is_reset: bool, completes: Option<(u64, u16)> },
+    End {
+        is_reset: bool,
+        completes: Option<(u64, u16)>,
+    },
+    /// A datagram reaches the server, or the client.
+    DatagramToServer(Vec<u8>),
+    DatagramToClient(Vec<u8>),
+    /// An ICMP message says that nothing listens at the server's port.
+    Unreachable,
+    /// A connection of the HTTP/3 server has asked for this moment.
+    QuicTimer(usize),
+    /// It answers the request on this stream.
+    QuicAnswer(usize, u64),
 }
 
 #[derive(Default)]
-struct Socket {
+pub(super) struct Socket {
+    pub(super) is_udp: bool,
+    pub(super) is_unreachable: bool,
+    pub(super) datagrams: VecDeque<Vec<u8>>,
     token: Option<u64>,
     is_closed: bool,
     connect_error: Option<io::ErrorKind>,
@@ -77,7 +97,7 @@ struct Socket {
     is_silenced: bool,
     /// Bytes that the socket still takes.
     space_bytes: usize,
-    is_blocked: bool,
+    pub(super) is_blocked: bool,
     edge: Edge,
     peer: Peer,
     secure: Option<SecurePeer>,
@@ -86,16 +106,16 @@ struct Socket {
     offers: Vec<(u64, u64, u64)>,
     sent_bytes: u64,
     /// Nothing overtakes in either direction.
-    last_to_server_ns: u64,
-    last_to_client_ns: u64,
+    pub(super) last_to_server_ns: u64,
+    pub(super) last_to_client_ns: u64,
 }
 
 #[derive(Default, Clone, Copy)]
-struct Edge {
-    readable: bool,
-    writable: bool,
-    closed: bool,
-    is_listed: bool,
+pub(super) struct Edge {
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+    pub(super) closed: bool,
+    pub(super) is_listed: bool,
 }
 
 impl World {
@@ -110,6 +130,8 @@ impl World {
             log: VecDeque::new(),
             random: SplitMix::new(seed),
             tls: behaviour.is_tls.then(server_config),
+            quic: (behaviour.speaks == Speaks::H3).then(|| Box::new(QuicServer::new())),
+            wait_count: 0,
             behaviour,
             sockets: Vec::new(),
             ready: VecDeque::new(),
@@ -121,6 +143,17 @@ impl World {
     /// Sockets that the event loop has not closed.
     pub(crate) fn open_count(&self) -> usize {
         self.sockets.iter().filter(|socket| !socket.is_closed).count()
+    }
+
+    /// A socket whose peer is the HTTP/3 server.
+    pub(super) fn connect_nothing(&mut self) -> usize {
+        self.sockets.push(Socket { space_bytes: 1, ..Socket::default() });
+        self.sockets.len() - 1
+    }
+
+    /// What the HTTP/3 server has counted.
+    pub(crate) fn server_counts(&self) -> Option<&ServerCounts> {
+        self.quic.as_deref().map(QuicServer::counts)
     }
 
     pub(super) fn connect(&mut self) -> usize {
@@ -157,10 +190,11 @@ impl World {
     pub(super) fn rewatch(&mut self, idx: usize, token: u64) {
         let socket = &mut self.sockets[idx];
         socket.token = Some(token);
-        let readable = !socket.inbox.is_empty() || socket.has_ended || socket.is_reset;
+        let readable =
+            !socket.inbox.is_empty() || !socket.datagrams.is_empty() || socket.has_ended || socket.is_reset;
         let edge = Edge {
             readable,
-            writable: socket.space_bytes > 0,
+            writable: socket.space_bytes > 0 && !(socket.is_udp && socket.is_blocked),
             closed: socket.has_ended || socket.is_reset,
             is_listed: false,
         };
@@ -228,6 +262,7 @@ impl World {
 
     /// Lets time pass until a socket is ready. A loop that does not sleep moves it as well, or it would spin for ever.
     pub(super) fn wait(&mut self, timeout: Duration) -> Vec<Readiness> {
+        self.wait_count += 1;
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).max(POLL_NS);
         let until_ns = self.now_ns.saturating_add(timeout_ns);
         while self.ready.is_empty() {
@@ -255,7 +290,7 @@ impl World {
             let Edge { readable, writable, closed, .. } = std::mem::take(&mut socket.edge);
             if let Some(token) = socket.token.filter(|_| !socket.is_closed) {
                 // Linux reports that a socket is writable with every other edge.
-                let writable = writable || socket.space_bytes > 0;
+                let writable = writable || socket.space_bytes > 0 && !socket.is_udp;
                 events.push(Readiness { token, readable, writable, closed });
             }
         }
@@ -292,6 +327,10 @@ impl World {
             Action::Drained(count) => {
                 let socket = &mut self.sockets[idx];
                 socket.space_bytes += count;
+                if socket.is_udp {
+                    socket.is_blocked = false;
+                    return self.list(idx, Edge { writable: true, ..Edge::default() });
+                }
                 // Linux, too, waits until there is space worth a write.
                 if socket.is_blocked && socket.space_bytes >= self.behaviour.socket_bytes / 2 {
                     socket.is_blocked = false;
@@ -313,6 +352,7 @@ impl World {
                 (socket.has_ended, socket.is_reset) = (true, is_reset);
                 self.list(idx, Edge { readable: true, writable: is_reset, closed: true, is_listed: false });
             }
+            other => self.act_on_datagrams(idx, other),
         }
     }
 
@@ -403,7 +443,7 @@ impl World {
         self.sockets[idx].offers.iter().find(covers).map_or(self.now_ns, |(.., at_ns)| *at_ns)
     }
 
-    fn list(&mut self, idx: usize, edge: Edge) {
+    pub(super) fn list(&mut self, idx: usize, edge: Edge) {
         let own = &mut self.sockets[idx].edge;
         own.readable |= edge.readable;
         own.writable |= edge.writable;
@@ -413,26 +453,26 @@ impl World {
         }
     }
 
-    fn at(&mut self, at_ns: u64, idx: usize, action: Action) {
+    pub(super) fn at(&mut self, at_ns: u64, idx: usize, action: Action) {
         self.queue.push(Reverse((at_ns, self.actions.len() as u64, self.actions.len())));
         self.actions.push(Some((idx, action)));
     }
 
-    fn has_fault(&mut self, per_thousand: u32) -> bool {
+    pub(super) fn has_fault(&mut self, per_thousand: u32) -> bool {
         let has_fault = self.below(1000) < u64::from(per_thousand);
         self.fault_count += u64::from(has_fault);
         has_fault
     }
 
-    fn one_in(&mut self, count: u64) -> bool {
+    pub(super) fn one_in(&mut self, count: u64) -> bool {
         self.random.next().is_multiple_of(count)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.random.next() % bound
     }
 
-    fn note(&mut self, what: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, what: impl FnOnce() -> String) {
         if self.log.len() == LOG_LINES {
             self.log.pop_front();
         }
