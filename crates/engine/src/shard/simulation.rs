@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use squall_measure::{Outcome, Snapshot};
+use squall_measure::{Cause, Outcome, Snapshot};
 use squall_plan::{
     Arrival, Body, CloseMode, ConnectionPolicy, Endpoint, Expect, HandshakeLoad, HttpLoad, HttpVersion,
     IdleLoad, IdleProtocol, Load, Network, Pacing, Ping, PingKind, Profile, RequestPlan, Resumption,
@@ -92,6 +92,11 @@ impl Case {
             socket_bytes: draw.one_of(&[200, 4_000, 100_000]),
             delay_ns_max: draw.one_of(&[1, 50_000, 5_000_000]),
             body_bytes_max: draw.one_of(&[0, 100, 20_000]),
+        };
+        // What only the network does wrong to datagrams is made good by QUIC.
+        let behaviour = match has_h3 && draw.below(2) == 0 {
+            true => behaviour.with_lost_datagrams_only(),
+            false => behaviour,
         };
         let connection_count = 1 + draw.below(12);
         // What is encrypted costs real time.
@@ -302,6 +307,15 @@ impl LoopEnd {
             return Some(format!(
                 "{} bytes of {} bodies of {body_bytes}",
                 counts.body_bytes, counts.requests
+            ));
+        }
+        // Datagrams that are lost are sent again, long before a request has taken too long.
+        let is_late =
+            |sample: &&squall_measure::Sample| matches!(sample.outcome, Outcome::Failed(Cause::Timeout, _));
+        let late = self.world.samples.iter().find(is_late);
+        if let Some(late) = late.filter(|_| self.world.fault_count + counts.faults == self.world.lost_count) {
+            return Some(format!(
+                "a request that takes too long although all that is lost is sent again: {late:?}"
             ));
         }
         let simulated_us = (self.world.now_ns - 1_000_000_000) / 1000;

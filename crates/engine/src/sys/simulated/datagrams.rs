@@ -71,6 +71,13 @@ impl World {
     /// What arrives of a datagram, and how much later than the others: 0 is in order.
     fn fates_of(&mut self, bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
         let rate = self.behaviour.datagrams;
+        let before = self.fault_count;
+        let fates = self.draw_fates(rate, bytes);
+        self.lost_count += self.fault_count - before;
+        fates
+    }
+
+    fn draw_fates(&mut self, rate: u32, bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
         if self.has_fault(rate) {
             return Vec::new();
         }

@@ -48,6 +48,14 @@ pub(crate) struct Behaviour {
     pub(crate) datagrams: u32,
 }
 
+impl Behaviour {
+    /// The same network, and a server that does nothing wrong.
+    pub(crate) fn with_lost_datagrams_only(self) -> Self {
+        let Self { speaks, is_tls, socket_bytes, delay_ns_max, body_bytes_max, datagrams, .. } = self;
+        Self { speaks, is_tls, socket_bytes, delay_ns_max, body_bytes_max, datagrams, ..Self::default() }
+    }
+}
+
 /// Bytes that go to the client.
 #[derive(Debug, Default)]
 pub(super) struct Answer {

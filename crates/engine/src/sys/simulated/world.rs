@@ -28,6 +28,8 @@ pub(crate) struct World {
     /// Whole requests that reached the server.
     pub(crate) received_count: u64,
     pub(crate) fault_count: u64,
+    /// Of them, those of single datagrams, which QUIC makes good.
+    pub(crate) lost_count: u64,
     /// The last things that happened, for a seed that fails.
     pub(crate) log: VecDeque<String>,
     pub(super) random: SplitMix,
@@ -127,6 +129,7 @@ impl World {
             connects: Vec::new(),
             received_count: 0,
             fault_count: 0,
+            lost_count: 0,
             log: VecDeque::new(),
             random: SplitMix::new(seed),
             tls: behaviour.is_tls.then(server_config),
