@@ -132,9 +132,8 @@ impl Pulse {
         self.start_ns + (u64::from(self.second_idx) + 1) * SECOND_NS
     }
 
-    /// Hands the last, maybe short, second over.
-    pub(crate) fn end(&mut self, now_ns: u64, backlog: Backlog) {
-        self.fill_generator(now_ns, backlog);
+    /// Hands the last, maybe short, second over, once its generator's figures are taken.
+    pub(crate) fn end(&mut self) {
         self.hand_over(true);
     }
 
@@ -149,7 +148,8 @@ impl Pulse {
         true
     }
 
-    fn fill_generator(&mut self, now_ns: u64, backlog: Backlog) {
+    /// Takes what this thread did in a second.
+    pub(crate) fn fill_generator(&mut self, now_ns: u64, backlog: Backlog) {
         let cpu = thread_cpu();
         let Backlog { asked_count, waiting_count } = backlog;
         self.snapshot.arrivals_asked = asked_count - self.asked_before;

@@ -241,6 +241,25 @@ fn servers_answer_a_client_hello_that_comes_in_two_datagrams() {
     assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 20), "{ended:#?}");
 }
 
+#[test]
+fn every_datagram_that_leaves_is_counted() {
+    let target = secure_target();
+    for args in [
+        &["http", "-c3", "-n30", "--http", "3"][..],
+        &["http", "-c3", "-d1s", "--rate", "50", "--http", "3"],
+        &["http", "-c3", "-n30", "--no-keepalive", "--http", "3"],
+        &["handshake", "-c3", "-n30", "--quic"],
+        &["idle", "-c3", "-d1s", "--quic"],
+    ] {
+        let relay = LossyRelay::start(target.address(), PathFaults::default());
+        let address = relay.address();
+        let at = if args[0] == "http" { format!("https://{address}/") } else { address.to_string() };
+        let ended = run(&[args, &[&*at, "--insecure"]].concat());
+        assert_eq!((ended.code, ended.count("/totals/failed")), (Some(0), 0), "{ended:#?}");
+        assert_eq!(relay.finish(), ended.count("/totals/quic/datagrams_sent"), "{args:?}");
+    }
+}
+
 /// Our own server, with HTTP/3.
 fn secure_target() -> Target {
     let tls = Some(Tls::SelfMade { names: Vec::new() });

@@ -166,7 +166,7 @@ impl Shard {
         }
     }
 
-    /// Hands the last figures over, and closes what is open.
+    /// Closes what is open, and hands the last figures over.
     fn end(&mut self) {
         let Self { connections, schedule, recorder } = self;
         schedule.tell_recorded(recorder);
@@ -178,10 +178,12 @@ impl Shard {
             schedule.count_farewells(connections, recorder);
             schedule.count_unanswered(recorder);
         }
-        connections.note_quic_end(recorder);
-        recorder.pulse.end(connections.now_ns, schedule.backlog(connections));
+        // What is sent to close connections counts; the time that it takes is not the load's.
+        recorder.pulse.fill_generator(connections.now_ns, schedule.backlog(connections));
         connections.part_with_all(schedule, recorder);
         connections.part_with_parked(recorder);
         connections.flush_quic();
+        connections.note_quic_end(recorder);
+        recorder.pulse.end();
     }
 }

@@ -27,7 +27,7 @@ pub struct PathFaults {
 pub struct LossyRelay {
     address: SocketAddr,
     is_stopping: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<u64>>,
 }
 
 impl LossyRelay {
@@ -45,14 +45,21 @@ impl LossyRelay {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Ends it; how many datagrams clients have sent to it.
+    pub fn finish(mut self) -> u64 {
+        self.stop()
+    }
+
+    fn stop(&mut self) -> u64 {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
 }
 
 impl Drop for LossyRelay {
     fn drop(&mut self) {
-        self.is_stopping.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.stop();
     }
 }
 
@@ -63,14 +70,17 @@ struct Far {
     waiting: Option<Vec<Vec<u8>>>,
 }
 
-fn relay(near: &UdpSocket, server: SocketAddr, faults: PathFaults, is_stopping: &AtomicBool) {
+fn relay(near: &UdpSocket, server: SocketAddr, faults: PathFaults, is_stopping: &AtomicBool) -> u64 {
     let mut fars: BTreeMap<SocketAddr, Far> = BTreeMap::new();
     let mut path = Path { random: 1, faults, held: None };
     let mut room = vec![0; 1 << 16];
-    while !is_stopping.load(Ordering::SeqCst) {
-        let mut is_idle = true;
+    let mut client_datagram_count = 0;
+    loop {
+        // What was sent before it stops is read.
+        let (is_last, mut is_idle) = (is_stopping.load(Ordering::SeqCst), true);
         while let Ok((count, client)) = near.recv_from(&mut room) {
             is_idle = false;
+            client_datagram_count += 1;
             if let Some(Far { waiting: Some(waiting), .. }) = fars.get_mut(&client) {
                 waiting.push(room[..count].to_vec());
                 continue;
@@ -86,6 +96,9 @@ fn relay(near: &UdpSocket, server: SocketAddr, faults: PathFaults, is_stopping: 
                     path.pass(&mut datagram, &far.socket, server);
                 }
             }
+        }
+        if is_last {
+            return client_datagram_count;
         }
         if is_idle {
             thread::sleep(Duration::from_micros(200));
