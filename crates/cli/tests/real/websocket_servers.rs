@@ -1,196 +1,221 @@
-//! WebSockets with servers that others have written: Python's `websockets` and Node's `ws`, of Debian's packages, alone and behind proxies, and
-//! while they restart. Each server logs its connections and messages, and what squall counts is what is in that log.
+//! `squall ws` against Python's `websockets` and Node's `ws`, directly and through proxies: counts are theirs, and every connection that was
+//! opened has an end.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
+use std::fs;
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
+use serde_json::Value;
 use squall_testkit::real::{NginxOptions, Server};
 use squall_testkit::{Process, free_port, wait_until};
 use tempfile::TempDir;
 
 use crate::squall::{Ended, run, start, with_json};
 
-/// A server that sends back what it gets.
-struct Echo {
-    process: Process,
-    library: Library,
-    address: SocketAddr,
+/// An echo server that logs each connection and each message.
+struct EchoServer {
     folder: TempDir,
+    port: u16,
+    kind: Kind,
+    process: Process,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Library {
-    PythonWebsockets,
-    NodeWs,
+enum Kind {
+    Python,
+    Node,
 }
 
-impl Library {
-    fn command(self) -> Command {
-        let (program, flag, script) = match self {
-            Self::PythonWebsockets => ("/usr/bin/python3", "-c", PYTHON_ECHO),
-            Self::NodeWs => ("node", "-e", NODE_ECHO),
+impl EchoServer {
+    fn start(kind: Kind) -> Self {
+        let (folder, port) = (TempDir::new().unwrap(), free_port());
+        fs::write(folder.path().join("log"), "").unwrap();
+        let process = Self::process(&folder, port, kind);
+        Self { folder, port, kind, process }
+    }
+
+    fn process(folder: &TempDir, port: u16, kind: Kind) -> Process {
+        let (program, flag, script) = match kind {
+            Kind::Python => ("/usr/bin/python3", "-c", PYTHON_ECHO),
+            Kind::Node => ("node", "-e", NODE_ECHO),
         };
         let mut command = Command::new(program);
-        command.args([flag, script]).env("NODE_PATH", "/usr/share/nodejs");
-        command
-    }
-}
-
-impl Echo {
-    fn start(library: Library) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let folder = TempDir::new().unwrap();
-        let process = Self::launch(library, address, &folder);
-        Self { process, library, address, folder }
+        command.args([flag, script]).env("NODE_PATH", "/usr/share/nodejs").env("PORT", port.to_string());
+        listening(command, folder, port)
     }
 
-    fn launch(library: Library, address: SocketAddr, folder: &TempDir) -> Process {
-        let error_log = folder.path().join("errors.log");
-        let errors = std::fs::File::options().append(true).create(true).open(&error_log).unwrap();
-        let mut command = library.command();
-        command.arg(address.port().to_string()).arg(folder.path().join("log")).stderr(errors);
-        let mut process = Process::start(&mut command);
-        process.wait_until_accepting(address, &error_log);
-        process
+    /// Starts it again on its port.
+    fn restart(&mut self) {
+        self.process = Self::process(&self.folder, self.port, self.kind);
     }
 
-    /// Ends the server by a signal and starts it again on the same port.
-    fn restart(&mut self, signal: Signal) {
-        self.process.signal(signal);
-        self.process.wait(Duration::from_secs(20)).unwrap();
-        self.process = Self::launch(self.library, self.address, &self.folder);
+    /// It closes all connections in order, and ends.
+    fn end(&mut self) {
+        self.process.signal(Signal::TERM);
+        assert!(self.process.wait(PATIENCE).is_some(), "the server does not end");
     }
 
-    fn url(&self) -> String {
-        format!("ws://{}/", self.address)
-    }
-
-    /// Connections and messages so far.
+    /// Connections and messages that it has had.
     fn logged(&self) -> (u64, u64) {
-        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
-        let count = |word: &str| log.lines().filter(|line| *line == word).count() as u64;
-        (count("connection"), count("message"))
+        let log = fs::read(self.folder.path().join("log")).unwrap();
+        let count = |sign| log.iter().filter(|byte| **byte == sign).count() as u64;
+        (count(b'o'), count(b'm'))
     }
 
     fn wait_for_connections(&self, count: u64) {
-        let limit = Duration::from_secs(30);
-        assert!(wait_until(limit, || self.logged().0 >= count), "{:?} of {count}", self.logged());
+        assert!(wait_until(PATIENCE, || self.logged().0 >= count), "{count} of {:?}", self.logged());
     }
 }
 
-fn websocket_count(ended: &Ended, name: &str) -> u64 {
+/// Starts a server in its folder, and waits until it listens.
+fn listening(mut command: Command, folder: &TempDir, port: u16) -> Process {
+    command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut process = Process::start(&mut command);
+    let address = format!("127.0.0.1:{port}").parse().unwrap();
+    process.wait_until_accepting(address, &folder.path().join("log"));
+    process
+}
+
+fn messages(ended: &Ended, name: &str) -> u64 {
     ended.count(&format!("/totals/websockets/{name}"))
 }
 
-/// How many connections were closed in this way.
-fn close_count(ended: &Ended, by: &str, code: u64) -> u64 {
-    let json = ended.json();
-    let closes = json.pointer("/totals/websockets/closes").unwrap().as_array().unwrap().clone();
-    let is_it = |close: &&serde_json::Value| close["by"] == by && close["code"] == code;
-    closes.iter().filter(is_it).map(|close| close["count"].as_u64().unwrap()).sum()
+fn kept(ended: &Ended, name: &str) -> u64 {
+    ended.count(&format!("/totals/idle_connections/{name}"))
 }
 
-/// Messages and connections that squall counts for `url`, when each message has its echo.
-fn echoed(url: &str, flags: &[&str]) -> (u64, u64) {
-    let ended = run(&[&["ws", url], flags].concat());
-    let count = |name: &str| websocket_count(&ended, name);
-    assert_eq!((count("messages_sent"), count("mismatched")), (count("answered"), 0), "{url} {ended:#?}");
-    (ended.count("/totals/idle_connections/opened"), count("messages_sent"))
+/// How many connections were closed by one side with a code.
+fn closed(ended: &Ended, is_counted: impl Fn(&str, u64) -> bool) -> u64 {
+    let json = ended.json();
+    let rows = json.pointer("/totals/websockets/closes").and_then(Value::as_array).unwrap();
+    let own =
+        rows.iter().filter(|row| is_counted(row["by"].as_str().unwrap(), row["code"].as_u64().unwrap()));
+    own.map(|row| row["count"].as_u64().unwrap()).sum()
+}
+
+/// Loads of small, compressed and large messages, each of which must have its echo; how many connections and messages they had.
+fn echo(url: &str, trust: &[&str]) -> (u64, u64) {
+    let loads = [
+        &["-n", "300", "-c", "5"][..],
+        &["-n", "100", "-c", "2", "--compress", "--size", "5KiB"],
+        &["-n", "1", "-c", "1", "--binary", "--size", "16MiB"],
+    ];
+    let (mut opened, mut sent) = (0, 0);
+    for load in loads {
+        let ended = run(&[&["ws", url], load, trust].concat());
+        let counts = ["answered", "mismatched", "unanswered"].map(|name| messages(&ended, name));
+        assert_eq!(counts, [load[1].parse().unwrap(), 0, 0], "{url} {load:?} {ended:#?}");
+        assert_eq!(closed(&ended, |_, _| true), kept(&ended, "opened"), "{ended:#?}");
+        (opened, sent) = (opened + kept(&ended, "opened"), sent + messages(&ended, "messages_sent"));
+    }
+    (opened, sent)
 }
 
 #[test]
 fn counts_equal_those_of_real_servers() {
-    for library in [Library::PythonWebsockets, Library::NodeWs] {
-        let server = Echo::start(library);
-        let before = server.logged();
-        let small = echoed(&server.url(), &["-n", "500", "-c", "5"]);
-        let large = echoed(&server.url(), &["-n", "100", "-c", "2", "--compress", "--size", "5KiB"]);
-        assert_eq!((small, large), ((5, 500), (2, 100)), "{library:?}");
-        assert_eq!(server.logged(), (before.0 + 7, 600), "{library:?}");
+    for kind in [Kind::Python, Kind::Node] {
+        let server = EchoServer::start(kind);
+        let echoed = echo(&format!("ws://127.0.0.1:{}/", server.port), &[]);
+        assert_eq!(echoed, (8, 401), "{kind:?}");
+        assert_eq!(server.logged(), echoed, "{kind:?}");
     }
 }
 
 #[test]
 fn counts_equal_those_of_servers_behind_proxies() {
-    let server = Echo::start(Library::NodeWs);
-    let behind = Some(server.address);
+    let server = EchoServer::start(Kind::Node);
+    let address = SocketAddr::from(([127, 0, 0, 1], server.port));
     let proxies = [
-        Server::nginx(NginxOptions { behind, ..NginxOptions::default() }),
-        Server::haproxy(server.address),
-        Server::caddy(behind),
+        Server::nginx(NginxOptions { behind: Some(address), ..NginxOptions::default() }),
+        Server::haproxy(address),
+        Server::caddy(Some(address)),
     ];
     let (mut connections, mut messages) = server.logged();
     for proxy in &proxies {
         let ca_file = proxy.ca_file();
-        let cacert = ["--cacert", ca_file.to_str().unwrap()];
-        for (url, trust) in [(proxy.url("/ws"), &[][..]), (proxy.tls_url("/ws"), &cacert[..])] {
-            let url = url.replacen("http", "ws", 1);
-            for flags in
-                [&["-n", "300", "-c", "3"][..], &["-n", "20", "-c", "2", "--compress", "--size", "1MiB"]]
-            {
-                let (opened, sent) = echoed(&url, &[flags, trust].concat());
-                (connections, messages) = (connections + opened, messages + sent);
-                assert_eq!(server.logged(), (connections, messages), "{url}");
-            }
+        let trust = ["--cacert", ca_file.to_str().unwrap()];
+        for (url, trust) in [(proxy.url("/ws"), &[][..]), (proxy.tls_url("/ws"), &trust)] {
+            let (opened, sent) = echo(&url.replacen("http", "ws", 1), trust);
+            (connections, messages) = (connections + opened, messages + sent);
+            assert_eq!(server.logged(), (connections, messages), "{url}");
         }
     }
 }
 
-/// A server that crashes, and later one that says goodbye: each connection that was lost has its reason, and is opened again.
 #[test]
-fn restarts_of_a_server_are_accounted_for() {
-    const COUNT: u64 = 20;
-    let mut server = Echo::start(Library::PythonWebsockets);
-    let url = server.url();
-    let running = start(&with_json(&["ws", "-c", "20", "-d", "5m", "--pause", "5ms", &url]));
-    server.wait_for_connections(COUNT);
-    server.restart(Signal::KILL);
-    server.wait_for_connections(2 * COUNT);
-    server.restart(Signal::TERM);
-    server.wait_for_connections(3 * COUNT);
-    running.process.signal(Signal::INT);
-    let ended = running.wait();
-    assert_eq!(ended.count("/totals/idle_connections/opened"), 3 * COUNT, "{ended:#?}");
-    assert_eq!(ended.count("/totals/idle_connections/reopened"), 2 * COUNT, "{ended:#?}");
-    assert_eq!(close_count(&ended, "server", 1001), COUNT, "{ended:#?}");
-    assert_eq!(close_count(&ended, "squall", 1000), COUNT, "{ended:#?}");
-    let lost = close_count(&ended, "neither", 1006);
-    assert_eq!(lost, COUNT, "{ended:#?}");
-    let count = |name: &str| websocket_count(&ended, name);
-    assert_eq!(count("messages_sent"), count("answered") + count("unanswered"), "{ended:#?}");
-    let (connections, messages) = server.logged();
-    assert_eq!(connections, 3 * COUNT);
-    assert!((count("answered")..=count("messages_sent")).contains(&messages), "{messages} {ended:#?}");
+fn every_connection_of_a_server_that_restarts_is_accounted_for() {
+    for (kind, load) in [
+        (Kind::Python, &["--idle"][..]),
+        (Kind::Node, &["--idle", "--ping", "50ms"]),
+        (Kind::Python, &["--pause", "20ms", "--storm", "400ms"]),
+        (Kind::Node, &["-r", "500/s", "--storm", "300ms"]),
+    ] {
+        let mut server = EchoServer::start(kind);
+        let url = format!("ws://127.0.0.1:{}/", server.port);
+        let running = start(&with_json(&[&["ws", &url, "-c", "20", "-d", "60s"], load].concat()));
+        server.wait_for_connections(if load.contains(&"--storm") { 60 } else { 20 });
+        server.end();
+        server.restart();
+        server.wait_for_connections(server.logged().0 + 20);
+        server.process.kill();
+        server.restart();
+        server.wait_for_connections(server.logged().0 + 20);
+        running.process.signal(Signal::INT);
+        let ended = running.wait();
+        let opened = kept(&ended, "opened");
+        assert_eq!(opened - kept(&ended, "reopened"), 20, "{load:?} {ended:#?}");
+        assert_eq!(closed(&ended, |_, _| true), opened, "{load:?} {ended:#?}");
+        let ends = ["closed_by_server", "reset", "broken", "closed_by_us"].map(|name| kept(&ended, name));
+        assert_eq!(ends.iter().sum::<u64>(), opened, "{load:?} {ended:#?}");
+        // The first server says goodbye, the second one is killed, and what is open with the third one is closed.
+        let code = if matches!(kind, Kind::Python) { 1001 } else { 1012 };
+        for end in [("server", code), ("neither", 1006), ("squall", 1000)] {
+            assert!(closed(&ended, |by, code| (by, code) == end) > 0, "{end:?} {load:?} {ended:#?}");
+        }
+        let counts = ["answered", "mismatched", "unanswered"].map(|name| messages(&ended, name));
+        assert_eq!(messages(&ended, "messages_asked"), counts.iter().sum::<u64>(), "{load:?} {ended:#?}");
+        let (connection_count, message_count) = server.logged();
+        assert!(opened <= connection_count, "{load:?}: {connection_count} {ended:#?}");
+        let (answered, sent) = (messages(&ended, "answered"), messages(&ended, "messages_sent"));
+        assert!((answered..=sent).contains(&message_count), "{load:?}: {message_count} {ended:#?}");
+    }
 }
 
+const PATIENCE: Duration = Duration::from_secs(30);
+
 const PYTHON_ECHO: &str = r#"
-import asyncio, os, signal, sys
+import asyncio, os, signal
 from websockets import serve
-log = os.open(sys.argv[2], os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+log = os.open("log", os.O_WRONLY | os.O_APPEND)
 async def echo(websocket):
-    os.write(log, b"connection\n")
+    os.write(log, b"o")
     async for message in websocket:
-        os.write(log, b"message\n")
+        os.write(log, b"m")
         await websocket.send(message)
 async def main():
-    end = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set)
-    async with serve(echo, "127.0.0.1", int(sys.argv[1])):
-        await end.wait()
+    end = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, end.set_result, None)
+    async with serve(echo, "127.0.0.1", int(os.environ["PORT"]), max_size=None):
+        await end
 asyncio.run(main())
 "#;
 
 const NODE_ECHO: &str = r#"
-const { WebSocketServer } = require('ws');
 const fs = require('fs');
-const log = fs.openSync(process.argv[2], 'a');
-const server = new WebSocketServer({ port: Number(process.argv[1]), host: '127.0.0.1', perMessageDeflate: true });
+const { WebSocketServer } = require('ws');
+const log = fs.openSync('log', 'a');
+const server = new WebSocketServer({ port: Number(process.env.PORT), host: '127.0.0.1', perMessageDeflate: true });
 server.on('connection', (socket) => {
-  fs.writeSync(log, 'connection\n');
-  socket.on('message', (data, isBinary) => { fs.writeSync(log, 'message\n'); socket.send(data, { binary: isBinary }); });
+  fs.writeSync(log, 'o');
+  socket.on('error', () => {});
+  socket.on('message', (data, isBinary) => { fs.writeSync(log, 'm'); socket.send(data, { binary: isBinary }); });
+});
+process.on('SIGTERM', () => {
+  server.close(() => process.exit(0));
+  for (const socket of server.clients) socket.close(1012, 'restart');
 });
 "#;

@@ -215,13 +215,15 @@ impl Connections {
     /// The close frame before a close from our side, as far as the socket takes it at once.
     pub(in crate::shard) fn part_websocket(&mut self, recorder: &mut ShardRecorder, conn_idx: usize) {
         let Some(websocket) = &self.conns[conn_idx].cold.websocket else { return };
-        // A socket that is full takes no close frame either; a stream ends behind what waits.
-        if websocket.is_closing || self.conns[conn_idx].is_blocked() && !self.is_carried(conn_idx) {
+        if websocket.is_closing {
             return;
         }
-        self.send_close(conn_idx, CloseCode::NORMAL, "");
-        // A socket that does not take it is closed without.
-        let _ = self.flush(recorder, conn_idx);
+        // A socket that is full takes no close frame either; a stream ends behind what waits.
+        if !self.conns[conn_idx].is_blocked() || self.is_carried(conn_idx) {
+            self.send_close(conn_idx, CloseCode::NORMAL, "");
+            // A socket that does not take it is closed without.
+            let _ = self.flush(recorder, conn_idx);
+        }
         let is_held = self.conns[conn_idx].cold.held_by.is_some();
         let Some(websocket) = &mut self.conns[conn_idx].cold.websocket else { return };
         // How a driver's WebSocket or a recorded one was closed is counted by who holds it, if at all.

@@ -59,10 +59,11 @@ impl ShardSchedule {
             return self.on_held_close(connections, recorder, conn_idx, (code, reason));
         }
         let generation = connections.conns[conn_idx].generation;
+        // Before the answer: a server that is gone already resets the connection, and that is not how it was closed.
+        self.note_close(connections, recorder, conn_idx, (ClosedBy::Server, code, reason));
         connections.send_close(conn_idx, code, "");
         connections.send(self, recorder, conn_idx);
         if connections.is_same(conn_idx, generation) {
-            self.note_close(connections, recorder, conn_idx, (ClosedBy::Server, code, reason));
             self.lose(connections, recorder, conn_idx, Loss::Closed);
         }
     }
@@ -80,10 +81,10 @@ impl ShardSchedule {
         }
         let generation = connections.conns[conn_idx].generation;
         let (code, text) = (error.close_code(), error.to_string());
+        self.note_close(connections, recorder, conn_idx, (ClosedBy::Squall, code, &text));
         connections.send_close(conn_idx, code, &text);
         connections.send(self, recorder, conn_idx);
         if connections.is_same(conn_idx, generation) {
-            self.note_close(connections, recorder, conn_idx, (ClosedBy::Squall, code, &text));
             self.lose(connections, recorder, conn_idx, Loss::Broken);
         }
     }
