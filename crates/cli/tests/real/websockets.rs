@@ -28,6 +28,11 @@ pub(crate) struct Scripted {
 
 impl Scripted {
     pub(crate) fn start(serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
+        Self::with_fields("", serve)
+    }
+
+    /// With more lines in its answer to the opening handshake.
+    fn with_fields(fields: &'static str, serve: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (opened_count, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
@@ -46,7 +51,7 @@ impl Scripted {
                 let keys = Arc::clone(&own_keys);
                 thread::spawn(move || {
                     let Some(key) = read_head(&mut stream) else { return };
-                    let accepted = accepted(&key);
+                    let accepted = accepted(&key).replace("\r\n\r\n", &format!("\r\n{fields}\r\n"));
                     keys.lock().unwrap().push(key);
                     if stream.write_all(accepted.as_bytes()).is_ok() {
                         opened.fetch_add(1, Ordering::Relaxed);
@@ -143,6 +148,49 @@ fn each_wrong_of_a_server_has_a_reason_of_its_own() {
     let reason = "a message is larger than 67108864 bytes".to_owned();
     assert_eq!(closes(&ended), [("squall".to_owned(), 1009, reason, 1)], "{ended:#?}");
     assert!(ended.rss_bytes < 400 << 20, "bounded memory: {}", ended.rss_bytes);
+}
+
+/// What a server can send at next to no cost, or without end, has a reason of its own and a bound in memory.
+#[test]
+fn what_would_fill_the_memory_is_refused() {
+    let mut bomb = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+    (0..80).for_each(|_| bomb.write_all(&vec![0; 1 << 20]).unwrap());
+    let bomb = bomb.finish().unwrap();
+    assert!(bomb.len() < 1 << 20, "{}", bomb.len());
+    let bomb = [&[0xc2, 127][..], &(bomb.len() as u64).to_be_bytes(), &bomb].concat();
+    let endless = |first: Vec<u8>, part: Vec<u8>| {
+        move |stream: &mut TcpStream| {
+            let _ = stream.write_all(&first);
+            while stream.write_all(&part).is_ok() {}
+        }
+    };
+    let fragment = [&[0, 126, 0x40, 0][..], &[b'.'; 1 << 14]].concat();
+    let deflate = "Sec-WebSocket-Extensions: permessage-deflate\r\n";
+    for (server, reason) in [
+        (Scripted::with_fields(deflate, move |stream| send(stream, &bomb)), "67108864"),
+        (Scripted::start(endless(frame(2, b""), fragment)), "67108864"),
+        // Answers that nobody reads.
+        (Scripted::start(endless(Vec::new(), frame(0x89, &[b'.'; 125]).repeat(100))), "65536"),
+    ] {
+        let args = ["ws", "-c", "1", "-d", "6s", "--receive", "--no-reopen", "--compress", &server.url()];
+        let ended = run(&args);
+        let reason = format!("a message is larger than {reason} bytes");
+        assert_eq!(closes(&ended), [("squall".to_owned(), 1009, reason, 1)], "{ended:#?}");
+        assert!(ended.rss_bytes < 400 << 20, "bounded memory: {}", ended.rss_bytes);
+    }
+}
+
+/// A server that reads nothing: what the schedule asks for is not put together before its socket takes it.
+#[test]
+fn messages_for_a_server_that_does_not_read_take_no_memory() {
+    let server = Scripted::start(|_| thread::sleep(Duration::from_secs(60)));
+    let load = ["-c", "2", "-d", "2s", "-r", "1000/s", "--size", "1MiB", "--timeout", "500ms"];
+    let ended = run(&[&["ws", &server.url()], &load[..]].concat());
+    let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
+    assert_eq!((count("answered"), count("messages_asked")), (0, count("unanswered")), "{ended:#?}");
+    let closed_count: u64 = closes(&ended).iter().map(|(.., count)| count).sum();
+    assert_eq!(closed_count, ended.count("/totals/idle_connections/opened"), "{ended:#?}");
+    assert!(ended.rss_bytes < 200 << 20, "bounded memory: {}", ended.rss_bytes);
 }
 
 fn send(stream: &mut TcpStream, bytes: &[u8]) {
