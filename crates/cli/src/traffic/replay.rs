@@ -10,7 +10,7 @@ use squall_plan::units::DurationText;
 use squall_plan::{LoadSpec, OptionProblem, Plan, PortablePlan, Problems, Text, What};
 use squall_report::units::counted;
 use squall_traffic::change::Changes;
-use squall_traffic::play::{Conversation, Silence, Unfilled};
+use squall_traffic::play::{ConversationScript, Silence, Unfilled};
 use squall_traffic::store::Recording;
 
 pub(crate) use super::import::Playable;
@@ -56,7 +56,8 @@ pub(crate) fn prepared(
     })?;
     let reading = draft.reading.clone().into();
     let playable = playable(file, &reading).map_err(of_file)?;
-    let flaw = Conversation::find_flaw(&playable.recording).map_err(|error| of_file(damaged(&error)))?;
+    let flaw =
+        ConversationScript::find_flaw(&playable.recording).map_err(|error| of_file(damaged(&error)))?;
     if let Some(problem) = flaw {
         return Err(of_file(unreadable(file, &reading, &problem)).into());
     }

@@ -75,6 +75,7 @@ fn recorded_websockets_say_again_what_their_clients_said() {
     let played = squall::run(&["replay", &recording, "--asap", "-c", "1"]);
     assert_eq!((messages(&played, "answered"), played.count("/totals/ok")), (30, 3), "{played:#?}");
     assert_eq!(target_counts(&target), (120, 120));
+    assert!(played.json().pointer("/totals/websockets/service_us").unwrap().is_null());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::{Peer, Problem, RecordedKind, RecordedMessage, Response};
 
 /// What is to be said on a WebSocket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conversation {
+pub struct ConversationScript {
     /// Messages of the client.
     pub cues: Vec<Cue>,
     /// How it ends from the client's side; its time is that of the recorded end.
@@ -39,7 +39,7 @@ pub struct Tempo {
     pub gap_ns_max: Option<u64>,
 }
 
-impl Conversation {
+impl ConversationScript {
     /// That of a recorded WebSocket.
     pub fn new(recorded: Response, tempo: Tempo) -> Self {
         let mut clock = Clock { tempo, recorded_ns: 0, cut_ns: 0 };
@@ -129,13 +129,13 @@ mod tests {
         }
     }
 
-    fn conversation(messages: &[(u64, Peer, &str)], latency_ns: u64, tempo: Tempo) -> Conversation {
+    fn conversation(messages: &[(u64, Peer, &str)], latency_ns: u64, tempo: Tempo) -> ConversationScript {
         let messages = messages.iter().copied().map(message).collect();
-        Conversation::new(Response { status: 101, latency_ns, messages, ..Response::default() }, tempo)
+        ConversationScript::new(Response { status: 101, latency_ns, messages, ..Response::default() }, tempo)
     }
 
     /// Time, whether it answers, and text or code of each cue; the close is the last one.
-    fn shown(conversation: &Conversation) -> Vec<(u64, bool, String)> {
+    fn shown(conversation: &ConversationScript) -> Vec<(u64, bool, String)> {
         let text = |cue: &Cue| match cue.kind {
             RecordedKind::Close => {
                 format!("{:?}", cue.bytes.first_chunk().map(|code| u16::from_be_bytes(*code)))

@@ -11,7 +11,7 @@ mod player;
 pub(crate) mod tokens;
 mod unfilled;
 
-pub use conversation::{Conversation, Cue, Tempo};
+pub use conversation::{ConversationScript, Cue, Tempo};
 pub use learn::{Expected, Learned, Learner, Variable};
 pub(crate) use live::Grammar;
 pub use live::{Live, LiveSessions};

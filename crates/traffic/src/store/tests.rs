@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::*;
-use crate::play::Conversation;
+use crate::play::ConversationScript;
 use crate::read::tests as read;
 use crate::{
     Field, Format, Peer, Place, Record, RecordedKind, RecordedMessage, Request, Response, Scheme, Spooled,
@@ -264,16 +264,18 @@ fn write_beyond_the_limit() {
 #[test]
 fn messages_that_no_websocket_carried_are_found_before_they_are_played() {
     let folder = tempfile::tempdir().unwrap();
-    let text = RecordedMessage { at_ns: 5, by: Peer::Client, kind: RecordedKind::Text, bytes: b"a".to_vec() };
-    let close = RecordedMessage::close(6, Peer::Client, None, "");
-    let not_utf8 = RecordedMessage { bytes: vec![0xff], ..text };
-    let cut = RecordedMessage { bytes: vec![3], ..close };
+    let message =
+        |kind, bytes: &[u8]| RecordedMessage { at_ns: 5, by: Peer::Client, kind, bytes: bytes.to_vec() };
+    let text = || message(RecordedKind::Text, b"a");
+    let close = || message(RecordedKind::Close, b"");
+    let not_utf8 = message(RecordedKind::Text, &[0xff]);
+    let cut = message(RecordedKind::Close, &[3]);
     for (status, messages, wrong) in [
-        (101, vec![text.clone(), close.clone()], None),
-        (101, vec![close, text.clone()], Some("a WebSocket message after the close frame of its sender")),
+        (101, vec![text(), close()], None),
+        (101, vec![close(), text()], Some("a WebSocket message after the close frame of its sender")),
         (101, vec![not_utf8], Some("a WebSocket message of text that is not UTF-8")),
         (101, vec![cut], Some("a WebSocket close frame whose payload is no code and reason")),
-        (200, vec![text], Some("WebSocket messages after an answer that opened no WebSocket")),
+        (200, vec![text()], Some("WebSocket messages after an answer that opened no WebSocket")),
     ] {
         let path = folder.path().join("a.squall");
         let mut writer = Writer::create(&path).unwrap();
@@ -282,7 +284,7 @@ fn messages_that_no_websocket_carried_are_found_before_they_are_played() {
         let response = Some(Response { status, messages, ..Response::default() });
         writer.write(&Record { response, ..record(2) }).unwrap();
         writer.finish().unwrap();
-        let found = Conversation::find_flaw(&Recording::open(&path).unwrap()).unwrap();
+        let found = ConversationScript::find_flaw(&Recording::open(&path).unwrap()).unwrap();
         assert_eq!(found.map(|problem| problem.reason), wrong.map(str::to_owned));
         let (records, problems) = read::all(Format::Squall, fs::read(&path).unwrap());
         assert_eq!(records.len(), if wrong.is_some() { 1 } else { 2 });

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use squall_measure::{Cause, ClosedBy, Outcome, Phase, WebSockets};
 use squall_traffic::RecordedKind;
-use squall_traffic::play::Conversation;
+use squall_traffic::play::ConversationScript;
 use squall_traffic::store::RecordView;
 use squall_wire::h1::Response;
 use squall_wire::ws::{CloseCode, MessageKind};
@@ -39,7 +39,7 @@ pub(super) struct Talks {
 #[derive(Debug)]
 pub(super) struct Opening {
     offer: Offer,
-    script: Conversation,
+    script: ConversationScript,
     unique: u64,
 }
 
@@ -47,7 +47,7 @@ impl Opening {
     /// That of a record; `None`: it opens none, or what was said on it cannot be read.
     pub(super) fn of(replay: &PreparedReplay, view: &RecordView<'_>, unique: u64) -> Option<Box<Self>> {
         let response = view.outcome().filter(|(status, _)| *status == 101).and_then(|_| view.response())?;
-        let script = Conversation::new(response, replay.tempo);
+        let script = ConversationScript::new(response, replay.tempo);
         Some(Box::new(Self { offer: Offer::recorded(view.headers()), script, unique }))
     }
 
@@ -160,7 +160,7 @@ impl ShardSchedule {
         recorder: &mut ShardRecorder,
         (conn_idx, exchange): (usize, &Exchange),
         websocket: WebSocket,
-        (script, unique): (Conversation, u64),
+        (script, unique): (ConversationScript, u64),
     ) {
         let Some(meta) = self.flight_mut(exchange).map(|flight| flight.meta) else { return };
         connections.counts.open -= 1;
@@ -216,14 +216,16 @@ impl ShardSchedule {
         let Some(talk) = replay.talks.get_mut(token).filter(|talk| talk.key == key) else { return };
         match news {
             StreamNews::Message(_, bytes) => {
-                let answer = talk.note_message(at_ns);
+                let (answer, is_open_model) = (talk.note_message(at_ns), recorder.pulse.is_open_model());
                 if let Some(figures) = figures(connections, recorder) {
                     figures.messages_received += 1;
                     figures.bytes_received += bytes.len() as u64;
                     if let Some(answer) = answer {
                         figures.answered += 1;
                         figures.latency.record(answer.latency_ns);
-                        figures.service.record(answer.service_ns);
+                        if is_open_model {
+                            figures.service.record(answer.service_ns);
+                        }
                     }
                 }
                 replay.talks.wake_at(token, at_ns);
@@ -285,7 +287,7 @@ impl ShardSchedule {
             bytes = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
         }
         connections.send_message(talk.key.conn_idx as usize, kind, &bytes);
-        talk.note_said(connections.now_ns);
+        talk.note_said(connections.now_ns, recorder.pulse.is_open_model());
         if let Some(figures) = figures(connections, recorder) {
             figures.messages_asked += 1;
             figures.messages_sent += 1;

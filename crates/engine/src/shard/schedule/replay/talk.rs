@@ -3,7 +3,7 @@
 //! Owns: how far it is. Never: reads the clock; callers pass `now_ns`.
 
 use squall_measure::{Cause, Phase, Sample};
-use squall_traffic::play::{Conversation, Cue};
+use squall_traffic::play::{ConversationScript, Cue};
 use squall_wire::ws::CloseCode;
 
 use super::Meta;
@@ -22,7 +22,7 @@ pub(super) struct Talk {
     pub(super) sample: Option<Sample>,
     /// When it is to be looked at next.
     pub(super) wake_ns: u64,
-    script: Conversation,
+    script: ConversationScript,
     /// The recording's time 0, and the time-out of an answer.
     begin_ns: u64,
     timeout_ns: u64,
@@ -67,7 +67,7 @@ pub(super) struct TalkAnswer {
 impl Talk {
     /// `begin_ns`: the recording's time 0.
     pub(super) fn new(
-        (script, meta, unique): (Conversation, Meta, u64),
+        (script, meta, unique): (ConversationScript, Meta, u64),
         (key, sample): (StreamKey, Option<Sample>),
         (begin_ns, now_ns, timeout_ns): (u64, u64, u64),
     ) -> Self {
@@ -126,15 +126,15 @@ impl Talk {
         self.script.cues.len() - self.sent_count
     }
 
-    /// The client has said it.
-    pub(super) fn note_said(&mut self, now_ns: u64) {
+    /// The client has said it; `has_times`: at a time that does not depend on answers.
+    pub(super) fn note_said(&mut self, now_ns: u64, has_times: bool) {
         // Nothing was to be sent before the WebSocket was open: how long that took is the opening request's latency.
-        let intended_ns = self.begin_ns.saturating_add(self.cue().at_ns).max(self.opened_ns);
+        let due_ns = self.begin_ns.saturating_add(self.cue().at_ns).max(self.opened_ns);
+        let intended_ns = if has_times { due_ns.min(now_ns) } else { now_ns };
         self.sent_count += 1;
         (self.acted_ns, self.has_answer) = (now_ns, false);
         let awaits = self.cue().is_answer;
-        self.unanswered =
-            awaits.then_some(SentMessage { intended_ns: intended_ns.min(now_ns), sent_ns: now_ns });
+        self.unanswered = awaits.then_some(SentMessage { intended_ns, sent_ns: now_ns });
     }
 
     /// The client has sent its close frame.
