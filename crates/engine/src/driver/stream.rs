@@ -3,8 +3,6 @@
 //! A driver opens one with a [`Call`](super::Call) of a kind other than [`CallKind::Whole`]. The key comes with the event `Open`, or, for a
 //! WebSocket, with the end of its opening request; from then on commands name the stream by it. After `Closed` the key means nothing.
 
-#![allow(dead_code, reason = "only tests hold streams until the modules of scripts do")]
-
 use squall_wire::ws::{CloseCode, MessageKind};
 
 use crate::prepare::Offer;
@@ -28,6 +26,7 @@ pub(crate) enum StreamBody {
     /// The body of the request, which is whole.
     Whole,
     /// What [`StreamCommand::Extend`] brings, until [`StreamCommand::Finish`]. In HTTP/1.1 the request has `Transfer-Encoding: chunked`.
+    #[allow(dead_code, reason = "no module of scripts uses it yet")]
     Grows,
 }
 
@@ -43,6 +42,7 @@ pub(crate) struct StreamKey {
 
 /// What a driver wants of a stream. Commands to one that has ended do nothing.
 #[derive(Debug)]
+#[allow(dead_code, reason = "no module of scripts has bodies that grow, or pauses streams")]
 pub(crate) enum StreamCommand {
     /// More of a body that grows.
     Extend(Vec<u8>),
@@ -76,12 +76,14 @@ pub(crate) enum StreamNews {
     /// A connection has taken it: commands reach it from now on.
     Open,
     /// An interim response.
+    #[allow(dead_code, reason = "no module of scripts reports it")]
     Interim(u16),
     /// The head of the response: status line and fields as HTTP/1.1 writes them.
     Head(Vec<u8>),
     /// A piece of the response's body.
     Data(Vec<u8>),
     /// Trailer fields.
+    #[allow(dead_code, reason = "no module of scripts reports them")]
     Trailers(Vec<(Vec<u8>, Vec<u8>)>),
     /// A whole message.
     Message(MessageKind, Vec<u8>),
