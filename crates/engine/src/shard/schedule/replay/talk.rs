@@ -182,7 +182,7 @@ impl Talk {
             (Some((code, reason)), _) => {
                 let space = if reason.is_empty() { "" } else { " " };
                 let text = format!(
-                    "the server closed the WebSocket with {}{space}{reason}: {left_count} recorded messages were not sent",
+                    "the server closed the WebSocket with {}{space}{reason}: {left_count} of the recorded messages not sent",
                     code.0
                 );
                 Err(Trouble::new(Cause::EndedEarly, Phase::Receiving, text))
@@ -199,3 +199,89 @@ fn wait_or(step: TalkStep, at_ns: u64, now_ns: u64) -> TalkStep {
 
 /// How long it takes at most until what nobody has asked for, or the answer to a close frame, is no longer waited for.
 const GRACE_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use squall_traffic::play::{SessionKey, Span, Tempo};
+    use squall_traffic::store::{Frame, FrameKind};
+    use squall_traffic::{Peer, RecordedKind, RecordedMessage, Response};
+
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// One that opened at 100 ms, 10 ms after its time 0, with answers within 500 ms.
+    fn talk(messages: &[(u64, Peer)]) -> Talk {
+        let said = |(at_ms, by): &(u64, Peer)| RecordedMessage {
+            at_ns: at_ms * MS,
+            by: *by,
+            kind: RecordedKind::Text,
+            bytes: b"a".to_vec(),
+        };
+        let messages = messages.iter().map(said).collect();
+        let recorded = Response { status: 101, messages, ..Response::default() };
+        let script = ConversationScript::new(recorded, Tempo { factor: 1.0, gap_ns_max: None });
+        let frame = Frame {
+            kind: FrameKind::Record,
+            payload_bytes: 0,
+            check: 0,
+            time_ns: 0,
+            connection: 0,
+            session: 0,
+            origin: 0,
+            row: 0,
+        };
+        let meta = Meta {
+            due_ns: 0,
+            user: 0,
+            round: 0,
+            ordinal: 0,
+            frame,
+            offset: 0,
+            session: SessionKey { user: 0, session: 0 },
+            span: Span { begin_ns: 0, end_ns: None, serial_connection: 0 },
+            walk: None,
+        };
+        let key = StreamKey { conn_idx: 0, generation: 0, slot: 0 };
+        Talk::new((script, meta, 1), (key, None), (90 * MS, 100 * MS, 500 * MS))
+    }
+
+    #[test]
+    fn a_message_waits_for_its_time_and_for_the_answer_before_it() {
+        let mut talk = talk(&[(20, Peer::Client), (25, Peer::Server), (30, Peer::Client)]);
+        assert_eq!(talk.step(100 * MS), TalkStep::Wait(110 * MS));
+        assert_eq!(talk.step(112 * MS), TalkStep::Say);
+        talk.note_said(112 * MS, true);
+        assert_eq!(talk.step(130 * MS), TalkStep::Wait(612 * MS));
+        assert_eq!((talk.step(612 * MS), talk.is_unanswered()), (TalkStep::Late, true));
+        let answer = talk.note_message(140 * MS).unwrap();
+        assert_eq!((answer.latency_ns, answer.service_ns), (30 * MS, 28 * MS));
+        assert_eq!(talk.step(140 * MS), TalkStep::Say);
+        talk.note_said(140 * MS, true);
+        assert_eq!((talk.step(140 * MS), talk.is_unanswered()), (TalkStep::Close, false));
+        talk.note_closing(140 * MS);
+        assert_eq!(talk.step(150 * MS), TalkStep::Wait(1140 * MS));
+        assert_eq!(talk.step(1140 * MS), TalkStep::Leave);
+    }
+
+    #[test]
+    fn messages_of_the_server_may_come_a_little_later_than_they_did() {
+        let mut talk = talk(&[(20, Peer::Server), (30, Peer::Server)]);
+        assert_eq!(talk.step(100 * MS), TalkStep::Wait(600 * MS));
+        assert!(talk.note_message(110 * MS).is_none());
+        assert_eq!(talk.step(130 * MS), TalkStep::Wait(1120 * MS));
+        talk.note_peer_close(CloseCode(1001), String::new());
+        assert!(talk.outcome(None).is_ok());
+        talk.note_message(140 * MS);
+        assert_eq!(talk.step(140 * MS), TalkStep::Close);
+    }
+
+    #[test]
+    fn a_server_that_closes_before_all_was_said_ends_early() {
+        let mut talk = talk(&[(20, Peer::Client)]);
+        talk.note_peer_close(CloseCode(1013), "later".to_owned());
+        let trouble = talk.outcome(None).unwrap_err();
+        let text = "the server closed the WebSocket with 1013 later: 1 of the recorded messages not sent";
+        assert_eq!((trouble.cause, trouble.text.as_str()), (Cause::EndedEarly, text));
+    }
+}
