@@ -88,7 +88,11 @@ impl QuicServer {
         let crypto = QuicServerConfig::try_from(Arc::new(tls)).expect("it has a suite for QUIC");
         let mut config = ServerConfig::with_crypto(Arc::new(crypto));
         let mut transport = TransportConfig::default();
-        transport.max_concurrent_bidi_streams(8_u32.into()).send_window(1 << 20);
+        transport
+            .max_concurrent_bidi_streams(8_u32.into())
+            // Bodies are larger, so that they wait for the window.
+            .stream_receive_window(4_000_u32.into())
+            .send_window(1 << 20);
         config.transport_config(Arc::new(transport));
         let endpoint_config = Arc::new(EndpointConfig::default());
         Self {

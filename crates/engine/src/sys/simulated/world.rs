@@ -36,6 +36,7 @@ pub(crate) struct World {
     pub(super) behaviour: Behaviour,
     /// The server of HTTP/3, where that is spoken.
     pub(super) quic: Option<Box<QuicServer>>,
+    seed: u64,
     /// How often the loop has looked for events.
     pub(crate) wait_count: u64,
     tls: Option<Arc<ServerConfig>>,
@@ -134,6 +135,7 @@ impl World {
             random: SplitMix::new(seed),
             tls: behaviour.is_tls.then(server_config),
             quic: (behaviour.speaks == Speaks::H3).then(|| Box::new(QuicServer::new())),
+            seed,
             wait_count: 0,
             behaviour,
             sockets: Vec::new(),
@@ -266,6 +268,7 @@ impl World {
     /// Lets time pass until a socket is ready. A loop that does not sleep moves it as well, or it would spin for ever.
     pub(super) fn wait(&mut self, timeout: Duration) -> Vec<Readiness> {
         self.wait_count += 1;
+        assert!(self.now_ns < END_NS, "seed {}: the run does not end", self.seed);
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX).max(POLL_NS);
         let until_ns = self.now_ns.saturating_add(timeout_ns);
         while self.ready.is_empty() {
@@ -485,6 +488,9 @@ impl World {
 
 /// When the world begins, on its clock.
 const BEGIN_NS: u64 = 1_000_000_000;
+
+/// Long after the end of every run: after the last time limit there is.
+const END_NS: u64 = 300_000_000_000;
 
 /// What a look at the sockets takes.
 const POLL_NS: u64 = 500;
