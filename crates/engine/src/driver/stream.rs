@@ -88,7 +88,7 @@ pub(crate) enum StreamNews {
     /// A whole message.
     Message(MessageKind, Vec<u8>),
     /// A ping, which is answered already.
-    Ping(Vec<u8>),
+    Ping,
     Pong(Vec<u8>),
     /// So many bytes of messages wait for the socket.
     Unsent(u64),

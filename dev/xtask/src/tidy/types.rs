@@ -58,9 +58,9 @@ const MEANT: &[(&str, &str)] = &[("Error", "as in the standard library, qualifie
 const TO_RENAME: &[&str] = &[
     "Arrival", "Call", "Event", "Field", "Format", "Found", "Frame", "Imported", "Kept", "Level", "Live",
     "Options", "Order", "Origin", "Outcome", "Part", "Place", "Port", "Problem", "Progress", "Ready",
-    "Recorder", "Refusal", "Reply", "Request", "Response", "Route", "Row", "Rules", "Sessions", "Sink",
-    "Source", "Span", "Stage", "Step", "Stop", "Summary", "Target", "Terms", "Text", "Ticket", "Trouble",
-    "Version", "Watch", "Worker",
+    "Recorder", "Reply", "Request", "Response", "Route", "Row", "Rules", "Sessions", "Sink", "Source",
+    "Span", "Stage", "Step", "Stop", "Summary", "Target", "Terms", "Text", "Ticket", "Trouble", "Version",
+    "Watch", "Worker",
 ];
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl StreamTable {
             Wire::Message(MessageKind::Binary, bytes) => {
                 ScriptStreamNews::Message(StreamMessage::Binary(bytes))
             }
-            Wire::Ping(_) => ScriptStreamNews::Ping,
+            Wire::Ping => ScriptStreamNews::Ping,
             Wire::Pong(payload) => ScriptStreamNews::Pong(payload),
             Wire::Unsent(bytes) => ScriptStreamNews::Unsent(bytes),
             Wire::Close(code, reason) => {
@@ -294,7 +294,7 @@ mod tests {
         let closed = table.on_event(event(stream::StreamNews::Closed(None)), 10, &mut port).unwrap();
         let ScriptStreamNews::Closed(StreamEnd::Peer(close)) = closed.news else { panic!("{closed:?}") };
         assert_eq!((closed.at_ns, close.code, close.reason.as_str()), (40, Some(1001), "bye"));
-        assert!(table.on_event(event(stream::StreamNews::Ping(Vec::new())), 10, &mut port).is_none());
+        assert!(table.on_event(event(stream::StreamNews::Ping), 10, &mut port).is_none());
     }
 
     #[test]

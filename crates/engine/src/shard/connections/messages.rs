@@ -141,7 +141,7 @@ impl Connections {
                     let key = Some(self.mask());
                     let mut frame = Vec::new();
                     websocket.outbox.pong(payload, key, &mut frame);
-                    schedule.on_ping(self, recorder, conn_idx, payload);
+                    schedule.on_ping(self, recorder, conn_idx);
                     let waiting_bytes = self.hold_back(conn_idx, &frame);
                     websocket.pong_bytes = (websocket.pong_bytes + frame.len()).min(waiting_bytes);
                     if websocket.pong_bytes > UNSENT_PONG_BYTES_MAX {

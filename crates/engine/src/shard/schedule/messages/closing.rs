@@ -20,10 +20,9 @@ impl ShardSchedule {
         connections: &mut Connections,
         recorder: &mut ShardRecorder,
         conn_idx: usize,
-        payload: &[u8],
     ) {
         if connections.conns[conn_idx].cold.held_by.is_some() {
-            return connections.report(conn_idx, StreamNews::Ping(payload.to_vec()));
+            return connections.report(conn_idx, StreamNews::Ping);
         }
         if self.messages.as_ref().is_some_and(|messages| !messages.is_warmup(connections.now_ns)) {
             figures(&mut recorder.pulse).pings_answered += 1;

@@ -230,7 +230,7 @@ impl ShardSchedule {
                 }
                 replay.talks.wake_at(token, at_ns);
             }
-            StreamNews::Ping(_) => {
+            StreamNews::Ping => {
                 figures(connections, recorder).into_iter().for_each(|figures| figures.pings_answered += 1);
             }
             StreamNews::Close(code, reason) => talk.note_peer_close(code, reason),
