@@ -23,3 +23,11 @@ export async function open(browser, url, options = {}) {
   await page.goto(url, { waitUntil: url.startsWith('file:') ? 'load' : 'domcontentloaded' });
   return { page, context, faults };
 }
+
+/** Opens the table of a chart and gives its rows: they are made after the click, in an event of their own. */
+export async function tableRows(chart) {
+  await chart.locator('summary').click();
+  const rows = chart.locator('tbody tr');
+  await rows.first().waitFor();
+  return rows;
+}

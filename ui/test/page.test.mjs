@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { open } from './browser.mjs';
+import { open, tableRows } from './browser.mjs';
 import { aDay, run, twentyMachines, variant } from './squall.mjs';
 import { PHONE, look, shots, stage } from './stage.mjs';
 
@@ -92,8 +92,7 @@ test('dark and light are switched and remembered, and every chart has its table'
   await page.reload();
   assert.equal(await theme(), 'dark');
   const table = page.locator('.chart details').nth(1);
-  await table.locator('summary').click();
-  await table.locator('tbody tr').first().waitFor();
+  await tableRows(table);
   assert.match(await table.textContent(), /time.*p50.*p90.*p99.*0:0/);
   await page.locator('.chart button', { hasText: 'log scale' }).first().click();
   await page.emulateMedia({ media: 'print' });
