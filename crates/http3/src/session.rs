@@ -108,14 +108,14 @@ impl<S: Service> Session<S> {
         let id = u64::from(recv.id());
         loop {
             let read = recv.read_chunk(usize::MAX, true).await;
-            let is_over = match read {
-                Ok(Some(chunk)) => self.control().decode_stream(id, (&chunk.bytes, false)).map(|()| false),
-                Ok(None) => self.control().decode_stream(id, (&[], true)).map(|()| true),
-                Err(ReadError::Reset(_)) => self.control().handle_reset(id).map(|()| true),
-                Err(_) => Ok(true),
+            let is_over = !matches!(read, Ok(Some(_)));
+            let stop = match read {
+                Ok(Some(chunk)) => decode_uni(&mut self.control(), id, (&chunk.bytes, false)),
+                Ok(None) => decode_uni(&mut self.control(), id, (&[], true)),
+                Err(ReadError::Reset(_)) => self.control().handle_reset(id).map(|()| None),
+                Err(_) => Ok(None),
             }?;
-            // The only thing that a client's stream can lead to is that it is refused.
-            if let Some(StreamAbort::StopSending { code: why, .. }) = self.control().next_command() {
+            if let Some(why) = stop {
                 recv.stop(code_of(why)).ok();
                 return Ok(());
             }
@@ -159,6 +159,22 @@ impl<S: Service> Session<S> {
     }
 }
 
+/// Reads bytes of one of the client's streams; `Some`: the stream is refused, with this code. That is the only command a client's stream leads
+/// to, and all streams share one queue of commands: the borrow must last until the command is taken, or the task of another stream takes it.
+fn decode_uni(
+    control: &mut UniStreams,
+    stream_id: u64,
+    input: (&[u8], bool),
+) -> Result<Option<ErrorCode>, Error> {
+    control.decode_stream(stream_id, input)?;
+    Ok(match control.next_command() {
+        Some(StreamAbort::StopSending { stream_id: stopped_id, code }) if stopped_id == stream_id => {
+            Some(code)
+        }
+        _ => None,
+    })
+}
+
 async fn exchange<S: Service>(
     service: &Arc<S>,
     send: &mut SendStream,
@@ -175,5 +191,33 @@ async fn exchange<S: Service>(
     match response {
         Some(response) => respond(send, response).await,
         None => Err(RequestFault::stream(ErrorCode(H3_INTERNAL_ERROR))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_reach_the_streams_that_are_refused_while_others_are_read() {
+        let control = Mutex::new(UniStreams::new(Setup::new(1)));
+        let decode = |stream_id, input: &[u8]| {
+            decode_uni(&mut control.lock().unwrap(), stream_id, (input, false)).unwrap()
+        };
+        // A control stream with empty settings.
+        assert_eq!(decode(2, &[0x00, 0x04, 0x00]), None);
+        std::thread::scope(|threads| {
+            for first in [6, 10] {
+                threads.spawn(move || {
+                    for round in 0..5_000 {
+                        // Of a kind that is reserved for greasing.
+                        let stop = decode(first + 8 * round, &[0x21]);
+                        assert_eq!(stop, Some(ErrorCode::H3_STREAM_CREATION_ERROR));
+                    }
+                });
+            }
+            // MAX_PUSH_ID, which may be repeated.
+            (0..5_000).for_each(|_| assert_eq!(decode(2, &[0x0d, 0x01, 0x00]), None));
+        });
     }
 }
