@@ -62,22 +62,22 @@ pub fn needs(plan: &Plan, style: OptionStyle) -> Vec<Need> {
 pub fn check(plan: &Plan) -> Result<(), Error> {
     plan.loads.iter().try_for_each(|load| check_tls(&load.tls))?;
     let demand = ResourceDemand::of(plan);
-    check_descriptors(demand.connection_count, demand.reserved_count, nofile_limit_hard())
+    check_descriptors(demand.socket_count, demand.reserved_count, nofile_limit_hard())
 }
 
-/// Refuses more connections than files may be open in addition to the reserved ones.
-pub(crate) fn check_descriptors(connection_count: u64, reserved: u64, limit: u64) -> Result<(), Error> {
-    let needed = connection_count + reserved;
+/// Refuses more sockets than files may be open in addition to the reserved ones.
+pub(crate) fn check_descriptors(socket_count: u64, reserved: u64, limit: u64) -> Result<(), Error> {
+    let needed = socket_count + reserved;
     if needed > limit { Err(Error::TooFewDescriptors { needed, reserved, limit }) } else { Ok(()) }
 }
 
 /// What a plan asks for.
 #[derive(Debug, Clone, Copy, Default)]
 struct ResourceDemand {
-    connection_count: u64,
+    socket_count: u64,
     /// Descriptors for all else.
     reserved_count: u64,
-    /// The most connections to one target from all local addresses.
+    /// The most sockets that are connected to one target, from all local addresses.
     to_one_target: u64,
     source_count: u64,
     memory_bytes: u64,
@@ -103,20 +103,16 @@ impl ResourceDemand {
                 (load.segment.part_of(load.when.connection_count_max()), target_count(load));
             let is_per_target = load.what.endpoints().is_none();
             let count = if is_per_target { each * targets } else { each };
-            let quic = load.quic_part();
-            // Connections of QUIC share sockets, and so descriptors and ports.
-            let is_shared = quic == QuicPart::All && !load.connections.quic.socket_per_connection;
-            let socket_count = if is_shared { targets } else { count };
+            let socket_count = socket_count(load, count, targets);
             Self {
-                connection_count: all.connection_count + socket_count,
+                socket_count: all.socket_count + socket_count,
                 reserved_count,
                 to_one_target: all.to_one_target + socket_count.div_ceil(targets),
                 source_count: all.source_count.max(load.network.sources.len() as u64),
                 memory_bytes: all.memory_bytes + count * (KERNEL_BYTES + own_bytes(load)),
-                udp_buffer_bytes: if quic == QuicPart::None {
-                    all.udp_buffer_bytes
-                } else {
-                    UDP_BUFFER_BYTES
+                udp_buffer_bytes: match load.quic_part() {
+                    QuicPart::None => all.udp_buffer_bytes,
+                    QuicPart::Some | QuicPart::All => UDP_BUFFER_BYTES,
                 },
             }
         })
@@ -129,7 +125,7 @@ impl ResourceDemand {
         let mut needs = vec![
             Need {
                 what: Resource::Descriptors,
-                needed: self.connection_count + self.reserved_count,
+                needed: self.socket_count + self.reserved_count,
                 there: Some(supply.descriptor_count),
                 help: self.descriptors_help(supply),
             },
@@ -143,7 +139,7 @@ impl ResourceDemand {
             },
             Need {
                 what: Resource::Conntrack,
-                needed: self.connection_count,
+                needed: self.socket_count,
                 there: supply.conntrack_free,
                 help: "raise net.netfilter.nf_conntrack_max, or do not track these connections".to_owned(),
             },
@@ -169,7 +165,7 @@ impl ResourceDemand {
         match supply.descriptor_count.saturating_sub(self.reserved_count) {
             0 => raise.to_owned(),
             space => {
-                let process_count = self.connection_count.div_ceil(space);
+                let process_count = self.socket_count.div_ceil(space);
                 format!("{raise}, or split the load across {process_count} processes or machines")
             }
         }
@@ -191,8 +187,19 @@ impl Supply {
     }
 }
 
+/// Sockets, and so descriptors and ports, that are open at the same time for so many connections of a load to so many targets.
+pub(crate) fn socket_count(load: &Load, connection_count: u64, target_count: u64) -> u64 {
+    let (part, policy) = (load.quic_part(), &load.connections.quic);
+    let is_shared = part == QuicPart::All && !policy.socket_per_connection;
+    let has_own = part != QuicPart::None && policy.socket_per_connection;
+    let count = if is_shared { target_count } else { connection_count };
+    // The sockets that connections have left stay open for one more interval.
+    let is_moving = policy.migration_interval.is_some() && (is_shared || has_own);
+    if is_moving { 2 * count } else { count }
+}
+
 /// Different hosts and ports that a load goes to; at least 1.
-fn target_count(load: &Load) -> u64 {
+pub(crate) fn target_count(load: &Load) -> u64 {
     let count = match (&load.what, load.what.endpoints()) {
         (_, Some(targets)) => {
             targets.iter().map(|target| target.value.authority()).collect::<BTreeSet<_>>().len()
@@ -240,12 +247,68 @@ const QUIC_BYTES: u64 = 24_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use squall_plan::{
+        CloseMode, ConnectionPolicy, Endpoint, IdleLoad, Network, Profile, QuicPolicy, Segment, Stop,
+        TlsPolicy, Weighted, When,
+    };
+
     use super::*;
+
+    /// A hundred idle connections.
+    fn load(is_quic: bool, quic: QuicPolicy) -> Load {
+        Load {
+            name: "idle".to_owned(),
+            what: What::Idle(IdleLoad {
+                targets: vec![Weighted::once(Endpoint { host: "a".to_owned(), port: 443 })],
+                tls: false,
+                quic: is_quic,
+                protocol: IdleProtocol::Http1,
+                first_request: None,
+                ping: None,
+                jitter: Duration::ZERO,
+                reopens: false,
+                keeps_sessions: false,
+                close: CloseMode::Fin,
+            }),
+            when: When::Closed { connections: Profile::constant(100.0), users: None },
+            stop: Stop { duration: None, count: None },
+            connections: ConnectionPolicy { quic, ..ConnectionPolicy::default() },
+            network: Network::default(),
+            tls: TlsPolicy::default(),
+            segment: Segment::WHOLE,
+        }
+    }
+
+    #[test]
+    fn a_connection_that_moves_has_two_sockets() {
+        let migration_interval = Some(Duration::from_millis(500));
+        for (is_quic, socket_per_connection, migration_interval, expected) in [
+            (true, true, None, 100),
+            (true, true, migration_interval, 200),
+            (true, false, None, 1),
+            (true, false, migration_interval, 2),
+            (false, true, migration_interval, 100),
+        ] {
+            let policy = QuicPolicy { socket_per_connection, migration_interval, ..QuicPolicy::default() };
+            let loads = vec![load(is_quic, policy)];
+            let plan = Plan {
+                name: String::new(),
+                loads,
+                thresholds: Vec::new(),
+                warmup: Duration::ZERO,
+                threads: None,
+            };
+            let demand = ResourceDemand::of(&plan);
+            assert_eq!((demand.socket_count, demand.to_one_target), (expected, expected), "{:?}", plan.loads);
+        }
+    }
 
     /// Silent plain connections to one target.
     fn demand(connection_count: u64, source_count: u64) -> ResourceDemand {
         ResourceDemand {
-            connection_count,
+            socket_count: connection_count,
             reserved_count: descriptors_reserved(2),
             to_one_target: connection_count,
             source_count,

@@ -9,6 +9,7 @@ use squall_plan::Load;
 
 use crate::dns::Names;
 use crate::driver::{Driver, DriverBox, DriverFactory};
+use crate::preflight::{socket_count, target_count};
 use crate::setup::ShardSetup;
 use crate::shard::{Shard, warm_up_tls};
 use crate::{Error, prepare};
@@ -75,15 +76,16 @@ impl Ready {
         }
     }
 
-    /// The most connections that the load opens: requests go to each target on connections of its own.
-    pub(crate) fn connection_count(&self) -> u64 {
+    /// The most sockets that the load has open: requests go to each target on connections of its own.
+    pub(crate) fn socket_count(&self) -> u64 {
         let load = self.load();
         let one_target = load.segment.part_of(load.when.connection_count_max());
-        match self {
-            Self::Planned(prepared) => one_target * prepared.pool_count(),
+        let pool_count = match self {
+            Self::Planned(prepared) => prepared.pool_count(),
             // How many hosts a script asks is not known before.
-            Self::Driven(..) => one_target,
-        }
+            Self::Driven(..) => 1,
+        };
+        socket_count(load, one_target * pool_count, pool_count.max(target_count(load)))
     }
 
     /// Does on a new thread what must not happen within the run.

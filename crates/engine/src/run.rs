@@ -73,8 +73,8 @@ fn run_with(
         loads.push(ready);
     }
     loads.iter().filter_map(Ready::book).for_each(|book| book.seed(&rows));
-    let connection_count = loads.iter().map(Ready::connection_count).sum();
-    check_descriptors(connection_count, descriptors_reserved(shard_count_all(plan)), limit)?;
+    let socket_count = loads.iter().map(Ready::socket_count).sum();
+    check_descriptors(socket_count, descriptors_reserved(shard_count_all(plan)), limit)?;
     let recorder = RunRecorder::new(setup(plan, &rows, thread_count(plan))?);
     let _stamping =
         keep_stamping().map_err(|source| Error::Os { what: "enable receive timestamps", source })?;
