@@ -67,7 +67,7 @@ pub const QPACK_TABLE_BYTES_MAX: u32 = 65_535;
 /// Connections change their local address no more often than this: each time takes a socket and a round trip.
 pub const MIGRATION_TIME_MIN: Duration = Duration::from_millis(10);
 
-/// Connections of one run that have a qlog file, and the size at which each ends: a gigabyte in all.
+/// Connections of one load that have a qlog file, and the size at which each ends: a gigabyte in all.
 pub const QLOG_FILE_COUNT_MAX: u32 = 100;
 /// See [`QLOG_FILE_COUNT_MAX`].
 pub const QLOG_FILE_BYTES_MAX: u64 = 10_000_000;

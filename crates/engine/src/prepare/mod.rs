@@ -35,7 +35,7 @@ use self::rotation::rotation;
 use self::rows::RowTable;
 use self::sessions::SessionTable;
 use crate::dns::Names;
-use crate::quic::prepare_qlog;
+use crate::quic::{QlogFiles, prepare_qlog};
 use crate::{Error, Forbidden};
 
 pub(crate) use self::origin::{Dial, Origin, OriginKey, OriginTls, connect_to, resolve_rule};
@@ -70,6 +70,8 @@ pub(crate) struct Prepared {
     pub(crate) sessions: Option<PreparedSessions>,
     /// How responses are read as streams of events, where they are.
     pub(crate) streams: Option<StreamPolicy>,
+    /// Log files of QUIC connections, where they are wanted.
+    pub(crate) qlog: Option<Arc<QlogFiles>>,
 }
 
 impl Prepared {
@@ -206,10 +208,12 @@ impl Prepared {
 
     /// The same for one shard, which adds origins of its own to it.
     pub(crate) fn for_shard(&self) -> Self {
-        Self { rows: self.rows.clone(), book: self.book.clone(), ..Self::empty(self.load.clone()) }
+        let (rows, book, qlog) = (self.rows.clone(), self.book.clone(), self.qlog.clone());
+        Self { rows, book, qlog, ..Self::empty(self.load.clone()) }
     }
 
     fn empty(load: Load) -> Self {
+        let qlog = load.connections.quic.qlog_dir.as_deref().map(|folder| Arc::new(QlogFiles::new(folder)));
         Self {
             requests: Vec::new(),
             rotation: Vec::new(),
@@ -221,6 +225,7 @@ impl Prepared {
             book: None,
             sessions: None,
             streams: None,
+            qlog,
         }
     }
 

@@ -17,7 +17,7 @@ use quinn_proto::{
 use rustls::pki_types::ServerName;
 
 use super::crypto::Settings;
-use super::qlog::next_stream;
+use super::qlog::QlogFiles;
 use super::session::{QuicClock, QuicSession};
 use super::transport::transport_config;
 use crate::sys::{
@@ -32,6 +32,8 @@ pub(crate) struct QuicEndpoint {
     clock: QuicClock,
     policy: ConnectionPolicy,
     transport: Arc<TransportConfig>,
+    /// Log files of connections, where they are wanted.
+    qlog: Option<Arc<QlogFiles>>,
     /// Settings by those of TLS: a few.
     configs: Vec<(Arc<rustls::ClientConfig>, ClientConfig)>,
     sockets: Vec<UdpSocket>,
@@ -100,7 +102,7 @@ pub(crate) struct QuicDelivery {
 }
 
 impl QuicEndpoint {
-    pub(crate) fn new(policy: &ConnectionPolicy) -> Self {
+    pub(crate) fn new(policy: &ConnectionPolicy, qlog: Option<Arc<QlogFiles>>) -> Self {
         let mut config = EndpointConfig::default();
         config.supported_versions(vec![VERSION_1]);
         Self {
@@ -108,6 +110,7 @@ impl QuicEndpoint {
             clock: QuicClock::new(monotonic_ns()),
             policy: policy.clone(),
             transport: Arc::new(transport_config(policy)),
+            qlog,
             configs: Vec::new(),
             sockets: Vec::new(),
             vacant_sockets: Vec::new(),
@@ -133,7 +136,7 @@ impl QuicEndpoint {
     ) -> io::Result<Box<QuicSession>> {
         let mut config = self.config_of(target.config)?;
         let now = self.clock.instant(now_ns);
-        let log = self.policy.quic.qlog_dir.as_ref().and_then(|folder| next_stream(folder, now));
+        let log = self.qlog.as_ref().and_then(|files| files.next_stream(now));
         if log.is_some() {
             let mut transport = transport_config(&self.policy);
             transport.qlog_stream(log);

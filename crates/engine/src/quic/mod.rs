@@ -13,6 +13,6 @@ mod trouble;
 pub(crate) use endpoint::{
     QuicDelivery, QuicEndpoint, QuicTarget, SocketCounts, UDP_BUFFER_BYTES, udp_buffer_available,
 };
-pub(crate) use qlog::prepare_qlog;
+pub(crate) use qlog::{QlogFiles, prepare_qlog};
 pub(crate) use session::{QuicSession, QuicStreamEnd, id_of};
 pub(crate) use trouble::trouble_of;

@@ -9,27 +9,53 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use quinn_proto::{QlogConfig, QlogStream};
+use rustix::fs::{Access, access};
 use squall_plan::limits::{QLOG_FILE_BYTES_MAX, QLOG_FILE_COUNT_MAX};
 
 use crate::Error;
 
-/// The file of the next connection; `None`: enough have one. A full disk costs the log, not the run.
-pub(super) fn next_stream(folder: &Path, begin: Instant) -> Option<QlogStream> {
-    /// Of all event loops, so that each has its number.
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let take = |count: u32| (count < QLOG_FILE_COUNT_MAX).then_some(count + 1);
-    let number = COUNT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
-    let file = File::create(file_path(folder, number)).ok()?;
-    let mut config = QlogConfig::default();
-    config.title(Some(format!("squall, connection {number}"))).start_time(begin);
-    let (inner, left_bytes) = (BufWriter::new(file), QLOG_FILE_BYTES_MAX);
-    config.writer(Box::new(BoundedWriter { inner, left_bytes, is_over: false }));
-    config.into_stream()
+/// The files of one load's connections, of all its event loops.
+#[derive(Debug)]
+pub(crate) struct QlogFiles {
+    folder: PathBuf,
+    /// Connections of the load that have had their turn.
+    taken_count: AtomicU32,
+    next_number: AtomicU32,
 }
 
-/// Makes the folder, and finds out whether files can be written there.
+impl QlogFiles {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), taken_count: AtomicU32::new(0), next_number: AtomicU32::new(0) }
+    }
+
+    /// The file of the next connection; `None`: enough have one. A full disk costs the log, not the run.
+    pub(super) fn next_stream(&self, begin: Instant) -> Option<QlogStream> {
+        let take = |count: u32| (count < QLOG_FILE_COUNT_MAX).then_some(count + 1);
+        self.taken_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).ok()?;
+        let (number, file) = self.create_next().ok()?;
+        let mut config = QlogConfig::default();
+        config.title(Some(format!("squall, connection {number}"))).start_time(begin);
+        let (inner, left_bytes) = (BufWriter::new(file), QLOG_FILE_BYTES_MAX);
+        config.writer(Box::new(BoundedWriter { inner, left_bytes, is_over: false }));
+        config.into_stream()
+    }
+
+    /// Creates the file with the lowest number that is free. Other loads, and other processes, may write into the same folder.
+    fn create_next(&self) -> io::Result<(u32, File)> {
+        loop {
+            let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+            match File::create_new(file_path(&self.folder, number)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return Ok((number, created?)),
+            }
+        }
+    }
+}
+
+/// Makes the folder, and finds out whether files can be created there.
 pub(crate) fn prepare_qlog(folder: &Path) -> Result<(), Error> {
-    let writable = fs::create_dir_all(folder).and_then(|()| File::create(file_path(folder, 0)).map(drop));
+    let writable =
+        fs::create_dir_all(folder).and_then(|()| Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?));
     writable.map_err(|source| Error::LogFile { what: "qlog directory", path: folder.to_owned(), source })
 }
 
@@ -65,6 +91,24 @@ const RECORD_SEPARATOR: u8 = 0x1e;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn loads_that_share_a_folder_have_a_hundred_files_each() {
+        let folder = tempfile::tempdir().unwrap();
+        prepare_qlog(folder.path()).unwrap();
+        let loads = [QlogFiles::new(folder.path()), QlogFiles::new(folder.path())];
+        for load in &loads {
+            let files = (0..QLOG_FILE_COUNT_MAX + 5).filter_map(|_| load.next_stream(Instant::now()));
+            assert_eq!(files.count(), QLOG_FILE_COUNT_MAX as usize);
+            // The next step prepares the folder again.
+            prepare_qlog(folder.path()).unwrap();
+        }
+        let sizes =
+            fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+        let sizes: Vec<u64> = sizes.collect();
+        assert_eq!(sizes.len(), 2 * QLOG_FILE_COUNT_MAX as usize);
+        assert!(sizes.iter().all(|bytes| *bytes > 0), "{sizes:?}");
+    }
 
     #[test]
     fn a_file_ends_with_the_record_that_fills_it() {

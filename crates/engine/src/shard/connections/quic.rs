@@ -30,7 +30,7 @@ impl Connections {
         let user = self.user_of(conn_idx);
         let conn = &mut self.conns[conn_idx];
         conn.generation = conn.generation.wrapping_add(1);
-        let Prepared { origins, load, .. } = &*self.prepared;
+        let Prepared { origins, load, qlog, .. } = &*self.prepared;
         let origin = &origins[conn.origin_idx as usize];
         let tls = origin.alternative.as_ref().or(origin.tls.as_ref()).ok_or(io::ErrorKind::Unsupported)?;
         // The kernel does this for TCP; quinn-proto refuses such an address.
@@ -53,7 +53,8 @@ impl Connections {
         {
             self.next_migration_ns = self.now_ns + nanoseconds(interval);
         }
-        let quic = self.quic.get_or_insert_with(|| Box::new(QuicEndpoint::new(&load.connections)));
+        let quic =
+            self.quic.get_or_insert_with(|| Box::new(QuicEndpoint::new(&load.connections, qlog.clone())));
         conn.cold.quic = Some(quic.connect(conn_idx, monotonic_ns(), &target, watch)?);
         self.list_unsent(conn_idx);
         Ok(())
