@@ -142,6 +142,7 @@ impl Connections {
     ) {
         let exchange = self.exchanges[self.place_of(conn_idx, slot)];
         let conn = &mut self.conns[conn_idx];
+        let version = conn.client.as_ref().map_or(Version::H2, Client::version);
         if let Some(client) = &mut conn.client {
             client.cancel(slot);
         }
@@ -151,7 +152,8 @@ impl Connections {
             conn.cold.failure_count = conn.cold.failure_count.saturating_add(1);
         }
         let text = format!(
-            "the request's fields have {field_bytes} bytes, more than the server's SETTINGS_MAX_HEADER_LIST_SIZE"
+            "the request's fields have {field_bytes} bytes, more than the server's {}",
+            field_limit_name(version)
         );
         self.settle_alone(schedule, recorder, (conn_idx, slot), &exchange, Cause::HeadTooLarge, text);
     }
@@ -313,6 +315,14 @@ impl Connections {
     }
 }
 
+/// The setting by which a server limits the fields of a request (RFC 9113 6.5.2, RFC 9114 7.2.4.1).
+const fn field_limit_name(version: Version) -> &'static str {
+    match version {
+        Version::H1 | Version::H2 => "SETTINGS_MAX_HEADER_LIST_SIZE",
+        Version::H3 => "SETTINGS_MAX_FIELD_SECTION_SIZE",
+    }
+}
+
 /// Where what is counted of a version with streams goes; `None`: it has none.
 pub(in crate::shard) fn stream_figures(recorder: &mut ShardRecorder, version: Version) -> Option<&mut Http2> {
     let snapshot = &mut recorder.pulse.snapshot;
@@ -320,5 +330,16 @@ pub(in crate::shard) fn stream_figures(recorder: &mut ShardRecorder, version: Ve
         Version::H1 => None,
         Version::H2 => Some(&mut snapshot.http2),
         Version::H3 => Some(&mut snapshot.http3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_the_name_of_its_protocol() {
+        assert_eq!(field_limit_name(Version::H2), "SETTINGS_MAX_HEADER_LIST_SIZE");
+        assert_eq!(field_limit_name(Version::H3), "SETTINGS_MAX_FIELD_SECTION_SIZE");
     }
 }
