@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use quinn_proto::{
-    ClientConfig, ConnectError, DatagramEvent, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent,
-    NoneTokenStore, TransportConfig, VarInt,
+    ClientConfig, ConnectError, DatagramEvent, EcnCodepoint, Endpoint, EndpointEvent, NoneTokenStore,
+    TransportConfig, VarInt,
 };
 use rustls::pki_types::ServerName;
 
 use super::crypto::Settings;
 use super::qlog::QlogFiles;
 use super::session::{QuicClock, QuicSession};
-use super::transport::transport_config;
+use super::transport::{endpoint_config, transport_config};
 use crate::sys::{
     Fd, OutgoingDatagrams, ReceivedBatch, connect_udp, dropped_count, enlarge_buffers, has_segmentation,
     monotonic_ns, quic_seed, recv_datagrams, send_datagrams,
@@ -103,10 +103,8 @@ pub(crate) struct QuicDelivery {
 
 impl QuicEndpoint {
     pub(crate) fn new(policy: &ConnectionPolicy, qlog: Option<Arc<QlogFiles>>) -> Self {
-        let mut config = EndpointConfig::default();
-        config.supported_versions(vec![VERSION_1]);
         Self {
-            endpoint: Endpoint::new(Arc::new(config), None, true, quic_seed()),
+            endpoint: Endpoint::new(Arc::new(endpoint_config(policy)), None, true, quic_seed()),
             clock: QuicClock::new(monotonic_ns()),
             policy: policy.clone(),
             transport: Arc::new(transport_config(policy)),
@@ -535,9 +533,6 @@ impl PacketKind {
 fn connect_failed(error: ConnectError) -> io::Error {
     io::Error::other(error)
 }
-
-/// QUIC version 1 (RFC 9000).
-const VERSION_1: u32 = 1;
 
 /// How large a buffer the system gives a UDP socket, of what is asked for; `None`: it gives no socket.
 pub(crate) fn udp_buffer_available() -> Option<u64> {

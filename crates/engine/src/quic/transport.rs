@@ -1,9 +1,10 @@
 //! The transport's settings from the plan.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
-use quinn_proto::{AckFrequencyConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
+use quinn_proto::{AckFrequencyConfig, EndpointConfig, MtuDiscoveryConfig, TransportConfig, VarInt};
 use squall_plan::limits::{
     QUIC_STREAM_WINDOW_BYTES_DEFAULT, QUIC_WINDOW_BYTES_DEFAULT, WINDOW_BYTES_DEFAULT,
 };
@@ -49,6 +50,18 @@ pub(super) fn transport_config(policy: &ConnectionPolicy) -> TransportConfig {
     config
 }
 
+/// What concerns all connections of a load.
+pub(super) fn endpoint_config(policy: &ConnectionPolicy) -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.supported_versions(vec![VERSION_1]);
+    let announced_bytes = policy.quic.udp_payload_bytes_max.map_or(0, NonZeroU16::get);
+    // The server may send datagrams of what is announced (RFC 9000 18.2). Less than the default would forbid what it sends unasked.
+    if u64::from(announced_bytes) > config.get_max_udp_payload_size() {
+        config.max_udp_payload_size(announced_bytes).expect("it is more than the default, which is allowed");
+    }
+    config
+}
+
 /// A window as the plan has it; its default is that of HTTP/2, where a window takes no memory.
 fn window(bytes: u32, default: u32) -> VarInt {
     VarInt::from_u32(if bytes == WINDOW_BYTES_DEFAULT { default } else { bytes })
@@ -62,3 +75,29 @@ const UNI_STREAM_COUNT_MAX: u32 = 16;
 
 /// The smallest datagram that every path must carry (RFC 9000 14.1).
 const MTU_MIN: u16 = 1200;
+
+/// QUIC version 1 (RFC 9000).
+const VERSION_1: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use squall_plan::QuicPolicy;
+    use squall_plan::limits::UDP_PAYLOAD_BYTES_MAX;
+
+    use super::*;
+
+    #[test]
+    fn servers_are_allowed_datagrams_as_large_as_ours() {
+        for (bytes, expected) in [
+            (None, 1472),
+            (Some(1200), 1472),
+            (Some(9000), 9000),
+            (Some(UDP_PAYLOAD_BYTES_MAX), u64::from(UDP_PAYLOAD_BYTES_MAX)),
+        ] {
+            let udp_payload_bytes_max = bytes.and_then(NonZeroU16::new);
+            let quic = QuicPolicy { udp_payload_bytes_max, ..QuicPolicy::default() };
+            let config = endpoint_config(&ConnectionPolicy { quic, ..ConnectionPolicy::default() });
+            assert_eq!(config.get_max_udp_payload_size(), expected, "{bytes:?}");
+        }
+    }
+}
