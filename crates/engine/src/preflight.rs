@@ -250,8 +250,8 @@ mod tests {
     use std::time::Duration;
 
     use squall_plan::{
-        CloseMode, ConnectionPolicy, Endpoint, IdleLoad, Network, Profile, QuicPolicy, Segment, Stop,
-        TlsPolicy, Weighted, When,
+        CloseMode, ConnectionPolicy, Endpoint, IdleLoad, Network, Profile, QuicPolicy, ScriptLoad, Segment,
+        Stop, TlsPolicy, Weighted, When,
     };
 
     use super::*;
@@ -292,16 +292,32 @@ mod tests {
             (false, true, migration_interval, 100),
         ] {
             let policy = QuicPolicy { socket_per_connection, migration_interval, ..QuicPolicy::default() };
-            let loads = vec![load(is_quic, policy)];
-            let plan = Plan {
-                name: String::new(),
-                loads,
-                thresholds: Vec::new(),
-                warmup: Duration::ZERO,
-                threads: None,
-            };
+            let plan = plan(load(is_quic, policy));
             let demand = ResourceDemand::of(&plan);
             assert_eq!((demand.socket_count, demand.to_one_target), (expected, expected), "{:?}", plan.loads);
+        }
+    }
+
+    fn plan(load: Load) -> Plan {
+        let (name, loads, thresholds) = (String::new(), vec![load], Vec::new());
+        Plan { name, loads, thresholds, warmup: Duration::ZERO, threads: None }
+    }
+
+    #[test]
+    fn scripts_over_http3_need_what_quic_needs() {
+        for (speaks_http3, buffer_bytes, own_bytes) in
+            [(false, 0, REQUESTING_TLS_BYTES), (true, UDP_BUFFER_BYTES, QUIC_BYTES)]
+        {
+            let script = ScriptLoad {
+                path: "a.js".into(),
+                options: "{}".to_owned(),
+                scenarios: Vec::new(),
+                speaks_http3,
+            };
+            let load = Load { what: What::Script(script), ..load(false, QuicPolicy::default()) };
+            let demand = ResourceDemand::of(&plan(load));
+            assert_eq!(demand.udp_buffer_bytes, buffer_bytes);
+            assert_eq!(demand.memory_bytes, 100 * (KERNEL_BYTES + own_bytes));
         }
     }
 

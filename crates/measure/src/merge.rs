@@ -522,6 +522,7 @@ mod tests {
                 path: "s.js".into(),
                 options: String::new(),
                 scenarios: Vec::new(),
+                speaks_http3: false,
             }),
             when: squall_plan::When::Closed { connections: squall_plan::Profile::constant(1.0), users: None },
             stop: squall_plan::Stop { duration: None, count: None },

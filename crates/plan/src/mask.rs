@@ -222,7 +222,8 @@ mod tests {
             ("no JSON: secret", MASK),
         ] {
             let path = "script.js".into();
-            let script = ScriptLoad { path, options: options.to_owned(), scenarios: Vec::new() };
+            let script =
+                ScriptLoad { path, options: options.to_owned(), scenarios: Vec::new(), speaks_http3: false };
             assert_eq!(script.masked().options, masked, "{options}");
         }
     }

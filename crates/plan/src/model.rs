@@ -114,6 +114,9 @@ pub struct ScriptLoad {
     pub options: String,
     /// Its scenarios in words.
     pub scenarios: Vec<String>,
+    /// Whether requests of any scenario are made over HTTP/3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub speaks_http3: bool,
 }
 
 /// Requests described natively: a weighted rotation.

@@ -220,8 +220,8 @@ impl Load {
             }
             What::Replay(replay) => (is_quic(replay.version), is_quic(replay.version)),
             What::Handshake(_) | What::Idle(_) => (self.what.is_quic_session(), self.what.is_quic_session()),
-            // Its requests are known when they are made.
-            What::Script(_) => (false, false),
+            // Its requests are known when they are made; those to http URLs are over TCP.
+            What::Script(script) => (script.speaks_http3, false),
         };
         match (some, all) {
             (false, _) => QuicPart::None,

@@ -57,7 +57,12 @@ fn run(source: String) -> squall_measure::RunRecord {
 }
 
 fn plan() -> Plan {
-    let script = ScriptLoad { path: "script.js".into(), options: "{}".to_owned(), scenarios: Vec::new() };
+    let script = ScriptLoad {
+        path: "script.js".into(),
+        options: "{}".to_owned(),
+        scenarios: Vec::new(),
+        speaks_http3: false,
+    };
     let load = Load {
         name: "script".to_owned(),
         what: What::Script(script),

@@ -43,6 +43,7 @@ pub(super) fn script_run() -> RunRecord {
         path: PathBuf::from("checkout.js"),
         options: "{}".to_owned(),
         scenarios: vec!["default: constant-vus".to_owned()],
+        speaks_http3: false,
     });
     let mut time = Trend::default();
     [10.0, 20.0, 30.0].into_iter().for_each(|value| time.add(value));

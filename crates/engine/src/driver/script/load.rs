@@ -12,8 +12,8 @@ use squall_measure::{MetricRules, Rule, Rules, ScriptThreshold};
 use squall_plan::files::read_text;
 use squall_plan::limits::PLAN_FILE_BYTES_MAX;
 use squall_plan::{
-    ConnectionPolicy, Load, Network, OptionStyle, Plan, Profile, Proxy, ScriptLoad, ScriptSettings, Segment,
-    Stop, TlsPolicy, What, When,
+    ConnectionPolicy, HttpVersion, Load, Network, OptionStyle, Plan, Profile, Proxy, ScriptLoad,
+    ScriptSettings, Segment, Stop, TlsPolicy, What, When,
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Layer, LayerKind, Level, Options, Program, ProgramSetup,
@@ -150,6 +150,7 @@ fn plan(path: &Path, name: Option<&str>, settings: &ScriptSettings, run: &Script
             path: path.to_owned(),
             options: run.options.runtime.json.clone(),
             scenarios: titles.collect(),
+            speaks_http3: speaks_http3(&run.options),
         }),
         when: When::Closed { connections: Profile::constant(users.max(1) as f64), users: None },
         stop: Stop { duration: None, count: None },
@@ -165,6 +166,12 @@ fn plan(path: &Path, name: Option<&str>, settings: &ScriptSettings, run: &Script
         warmup: Duration::ZERO,
         threads: settings.threads,
     }
+}
+
+/// Whether a scenario, or what is outside of scenarios, makes its requests over HTTP/3.
+fn speaks_http3(options: &Options) -> bool {
+    let by_scenario = options.scenarios.iter().map(|scenario| scenario.http);
+    by_scenario.chain([options.runtime.http]).any(|version| version == HttpVersion::Http3)
 }
 
 /// The addresses that users connect from, and the proxy of the script's own clients.
@@ -283,3 +290,37 @@ fn proxy_of(text: &str) -> Option<Proxy> {
 
 /// k6's dialer gives up after this.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use squall_script::Form;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_says_whether_any_scenario_speaks_http3() {
+        let scenarios =
+            "scenarios: { a: { executor: 'shared-iterations' }, b: { executor: 'shared-iterations' } }";
+        for (ext, expected) in [
+            ("{}", false),
+            ("{ http: '2' }", false),
+            ("{ http: '3' }", true),
+            ("{ http: '2', scenarios: { b: { http: '3' } } }", true),
+        ] {
+            let options = format!("{scenarios}, ext: {{ squall: {ext} }}");
+            let text = format!("export const options = {{ {options} }}; export default function () {{}}");
+            let source = ScriptSource {
+                path: "script.js".into(),
+                text: Some(text),
+                environment: Vec::new(),
+                console: Arc::new(Console::new(Box::new(std::io::sink()), Form::Raw, Level::Debug)),
+                fetch: Box::new(|_| Err("there is no network".to_owned())),
+            };
+            let Ok(script) = LoadScript::read(source, None, &ScriptSettings::default()) else {
+                panic!("{options} cannot be read");
+            };
+            let What::Script(load) = &script.plan.loads[0].what else { panic!("not a script") };
+            assert_eq!(load.speaks_http3, expected, "{ext}");
+        }
+    }
+}
