@@ -64,7 +64,11 @@ impl ReceivedBatch {
         (message, &self.bytes[begin..begin + message.len])
     }
 
-    /// Whether a call that brought so many may have left some.
+    /// Whether a call that brought so many may have left some that epoll will not report.
+    ///
+    /// A call also stops early where an ICMP error arrives while it runs. The kernel keeps that error for the next call, and its arrival is an
+    /// edge of its own (EPOLLERR) after the one that is being handled: the socket is reported again, and what is left is read then. An error
+    /// that came before the call is returned by it alone, before any message.
     pub(crate) fn is_full(count: usize) -> bool {
         count == MESSAGE_COUNT
     }
@@ -310,6 +314,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::sys::poll::Poller;
 
     fn receive(socket: &OwnedFd, batch: &mut ReceivedBatch) -> usize {
         let until = Instant::now() + Duration::from_secs(5);
@@ -357,6 +362,28 @@ mod tests {
         set_option(near.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4096).unwrap();
         (0..64).for_each(|_| assert_eq!(peer.send_to(&[0; 1000], name).unwrap(), 1000));
         assert!(dropped_count(&near) > 0);
+    }
+
+    #[test]
+    fn an_error_is_reported_although_the_socket_has_been_and_hides_no_datagram() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let near = connect_udp(&peer.local_addr().unwrap(), None, false).unwrap();
+        let name: SocketAddr = rustix::net::getsockname(&near).unwrap().try_into().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.watch_reading(&near, 7).unwrap();
+        let timeout = Duration::from_secs(5);
+        peer.send_to(&[1; 10], name).unwrap();
+        assert_eq!(poller.wait(timeout).unwrap(), 1);
+        // What is sent now meets a closed port, as may happen while datagrams are received.
+        drop(peer);
+        let datagram = OutgoingDatagrams { bytes: vec![0; 10], ..OutgoingDatagrams::default() };
+        send_datagrams(&near, true, &[datagram]).unwrap();
+        assert_eq!(poller.wait(timeout).unwrap(), 1, "the error is an edge");
+        assert!(poller.event(0).readable);
+        let mut batch = ReceivedBatch::new();
+        let error = recv_datagrams(&near, &mut batch).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(recv_datagrams(&near, &mut batch).unwrap(), 1);
     }
 
     #[test]
