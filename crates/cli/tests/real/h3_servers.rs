@@ -160,6 +160,23 @@ fn the_first_hundred_connections_have_qlog_files() {
     }
 }
 
+#[test]
+fn steps_that_share_a_qlog_folder_keep_each_other_s_files() {
+    let target = secure_target();
+    let folder = tempfile::tempdir().unwrap();
+    let (qlog, plan) = (folder.path().join("qlog"), folder.path().join("plan.yaml"));
+    let load = format!(
+        "{{ http: 'h3://{}/get', connections: 2, requests: 10, insecure: true, qlog: {qlog:?} }}",
+        target.address()
+    );
+    let text = format!("steps:\n  - {{ name: a, loads: [{load}] }}\n  - {{ name: b, loads: [{load}] }}\n");
+    std::fs::write(&plan, text).unwrap();
+    let ended = run(&["run", &plan.display().to_string()]);
+    assert_eq!((ended.code, ended.count("/totals/failed")), (Some(0), 0), "{ended:#?}");
+    assert_eq!(std::fs::read_dir(&qlog).unwrap().count(), 4);
+    (0..4).for_each(|number| assert_is_qlog(&qlog.join(format!("connection-{number}.sqlog"))));
+}
+
 /// A file of JSON text sequences (RFC 7464), with packets in both directions and what became of the connection.
 fn assert_is_qlog(path: &Path) {
     let text = std::fs::read_to_string(path).expect("a qlog file");
