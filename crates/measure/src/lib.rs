@@ -43,7 +43,7 @@ pub use machine::{CpuTimes, MachineSecond};
 pub use merge::{NamedRun, Unmergeable, merge};
 pub use objectives::{Objectives, StreamFacts, StreamGaps};
 pub use part::{Part, PartKind, ToolFigures, ToolRun};
-pub use quic::Quic;
+pub use quic::{PathSums, Quic};
 pub use reason::{Reason, ReasonKind};
 pub use replay::{Difference, LearnedValue, ON_TIME_NS, Replay};
 pub use run::{End, RUN_RECORD_SCHEMA, RunRecord, RunRecorder, RunSetup, StoppedBy};
@@ -52,7 +52,7 @@ pub use script::{
     Judged, MetricRules, Rule, RuleError, RuleOutcome, Rules, ScriptCheck, ScriptFigures, ScriptMetric,
     ScriptThreshold, ScriptUnit, ScriptValue, Trend,
 };
-pub use series::{PhaseSums, Series, SeriesPoint};
+pub use series::{PhaseSums, QuicPoint, Series, SeriesPoint};
 pub use sessions::{Handshakes, Kept, Negotiated, Sessions, Terms};
 pub use share::{Share, ShareRecorder};
 pub use sketch::Sketch;

@@ -413,6 +413,28 @@ mod tests {
     }
 
     #[test]
+    fn congestion_windows_are_averaged_over_all_connections() {
+        let mut recorder = recorder(Duration::ZERO);
+        // Three connections on one shard, and one on another.
+        for (shard_idx, windows) in [(0, &[10_000, 10_000, 10_000][..]), (1, &[50_000])] {
+            let mut snapshot = second();
+            let quic = snapshot.quic.get_or_insert_default();
+            quic.packets_lost = 2;
+            windows.iter().for_each(|bytes| quic.paths.note(*bytes, 1_000_000));
+            recorder.absorb(0, shard_idx, &snapshot);
+        }
+        recorder.close_second(1, MachineSecond::default());
+        let record = finish(recorder, 1);
+        let point = record.series.points[0].quic.unwrap();
+        assert_eq!((point.packets_lost, point.paths.count), (4, 4));
+        assert_eq!(point.paths.window_bytes_mean(), Some(20_000));
+        assert_eq!(point.paths.rtt_ns_mean(), Some(1_000_000));
+        // Without connections nothing is saved.
+        let plain = serde_json::to_value(crate::SeriesPoint::default()).unwrap();
+        assert_eq!(plain.get("quic"), None);
+    }
+
+    #[test]
     fn states_add_up_over_shards_and_peak_over_time() {
         let mut recorder = recorder(Duration::ZERO);
         for (second_idx, shard_idx) in [(0, 0), (0, 1), (0, 2), (1, 0)] {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use squall_plan::limits::SERIES_POINT_COUNT_MAX;
 
-use crate::{Cause, Failures, Histogram, MachineSecond, PhaseHistograms, ReasonKind, Sketch, Snapshot};
+use crate::{
+    Cause, Failures, Histogram, MachineSecond, PathSums, PhaseHistograms, Quic, ReasonKind, Sketch, Snapshot,
+};
 
 /// Points in time order, each `seconds_per_point` long; the first begins with the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,6 +75,18 @@ pub struct SeriesPoint {
     /// Latency of messages, or time to the first event of streams.
     #[serde(default, skip_serializing_if = "Sketch::is_empty")]
     pub received_latency: Sketch,
+    /// What connections of QUIC did; `None` where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quic: Option<QuicPoint>,
+}
+
+/// What connections of QUIC did in a second, or in a few.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuicPoint {
+    /// Packets that were declared lost.
+    pub packets_lost: u64,
+    /// Open connections at the end of each second.
+    pub paths: PathSums,
 }
 
 /// Phases of successful requests, each summed over all of them: divided by their number it is the phase's share of the mean.
@@ -220,6 +234,7 @@ impl SeriesPoint {
             stall_max: generator.stall_max,
             failures: by_cause(&snapshot.failures),
             phases: PhaseSums::from(&snapshot.phases),
+            quic: snapshot.quic.as_deref().map(QuicPoint::from),
             ..Self::default()
         });
         self.add_received(snapshot);
@@ -284,6 +299,22 @@ impl SeriesPoint {
         if !other.received_latency.is_empty() {
             self.received_latency.merge(&other.received_latency);
         }
+        if let Some(theirs) = &other.quic {
+            self.quic.get_or_insert_default().add(theirs);
+        }
+    }
+}
+
+impl QuicPoint {
+    fn add(&mut self, other: &Self) {
+        self.packets_lost += other.packets_lost;
+        self.paths.merge(&other.paths);
+    }
+}
+
+impl From<&Quic> for QuicPoint {
+    fn from(quic: &Quic) -> Self {
+        Self { packets_lost: quic.packets_lost, paths: quic.paths }
     }
 }
 

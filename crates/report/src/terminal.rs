@@ -527,7 +527,7 @@ fn traffic(page: &mut Page, summary: &Summary) {
 }
 
 /// How often HTTP/3 was announced, and how many connections it got.
-fn alt_svc_facts(alt_svc: &AltSvcSummary) -> Vec<String> {
+pub(crate) fn alt_svc_facts(alt_svc: &AltSvcSummary) -> Vec<String> {
     let mut facts = vec![
         format!("HTTP/3 announced {}", units::counted(alt_svc.discoveries, "time")),
         format!("{} moved to it", units::counted(alt_svc.connections, "connection")),
@@ -542,18 +542,18 @@ fn alt_svc_facts(alt_svc: &AltSvcSummary) -> Vec<String> {
     facts
 }
 
-/// Packets and losses, how many datagrams each system call moved, and the round-trip times.
-fn quic_facts(quic: &QuicSummary) -> Vec<String> {
-    let per_call = |datagrams: u64, calls: u64| datagrams as f64 / calls.max(1) as f64;
+/// Packets and losses, datagrams, the congestion window and the round-trip times.
+pub(crate) fn quic_facts(quic: &QuicSummary) -> Vec<String> {
     let mut facts = vec![
         units::counted(quic.connections, "connection"),
         format!("{} packets sent, {} lost", units::count(quic.packets_sent), units::count(quic.packets_lost)),
-        format!(
-            "datagrams per call {:.1} out, {:.1} in",
-            per_call(quic.datagrams_sent, quic.send_calls),
-            per_call(quic.datagrams_received, quic.receive_calls)
-        ),
     ];
+    facts.extend(datagram_facts(quic));
+    if let Some(bytes) = quic.congestion_window_bytes {
+        facts.push(format!("congestion window {}", units::bytes(bytes)));
+    }
+    let reductions = quic.congestion_events;
+    facts.extend((reductions > 0).then(|| units::counted(reductions, "congestion event")));
     if quic.rtt_us.count > 0 {
         let (least, smoothed) = (wording::time(quic.rtt_min_us.p50), wording::time(quic.rtt_us.p50));
         facts.push(format!("RTT p50 {smoothed}, min {least}"));
@@ -572,8 +572,25 @@ fn quic_facts(quic: &QuicSummary) -> Vec<String> {
     facts
 }
 
+/// How many datagrams each system call moved, and how large they were.
+fn datagram_facts(quic: &QuicSummary) -> impl Iterator<Item = String> {
+    let each = |sum: u64, count: u64| sum as f64 / count.max(1) as f64;
+    let calls = format!(
+        "datagrams per call {:.1} out, {:.1} in",
+        each(quic.datagrams_sent, quic.send_calls),
+        each(quic.datagrams_received, quic.receive_calls)
+    );
+    // Runs saved by older versions do not have them.
+    let bytes = (quic.bytes_sent > 0).then(|| {
+        let [out, into] =
+            [each(quic.bytes_sent, quic.datagrams_sent), each(quic.bytes_received, quic.datagrams_received)];
+        format!("bytes per datagram {out:.0} out, {into:.0} in")
+    });
+    [Some(calls), bytes].into_iter().flatten()
+}
+
 /// Streams, and what header compression saved.
-fn http2_facts(http2: &Http2) -> [String; 4] {
+pub(crate) fn http2_facts(http2: &Http2) -> [String; 4] {
     let packed = |whole: u64, packed: u64| format!("{} as {}", units::bytes(whole), units::bytes(packed));
     [
         units::counted(http2.connections, "connection"),

@@ -277,6 +277,19 @@ fn every_datagram_that_leaves_is_counted() {
     }
 }
 
+#[test]
+fn datagrams_have_bytes_and_open_connections_have_congestion_windows() {
+    let target = secure_target();
+    let url = format!("h3://{}/bytes/20000", target.address());
+    let ended = run(&[&url, "-c2", "-d2s", "--insecure"]);
+    let count = |name: &str| ended.count(&format!("/totals/quic/{name}"));
+    let [sent, received] =
+        ["sent", "received"].map(|way| count(&format!("bytes_{way}")) / count(&format!("datagrams_{way}")));
+    // QUIC sends 1,200 bytes at least in handshakes, and less afterwards; bodies fill datagrams.
+    assert!((20..1_200).contains(&sent) && (1_000..=1_472).contains(&received), "{sent} {received}");
+    assert!(count("congestion_window_bytes") >= 12_000, "{ended:#?}");
+}
+
 /// Our own server, with HTTP/3.
 fn secure_target() -> Target {
     let tls = Some(Tls::SelfMade { names: Vec::new() });

@@ -47,8 +47,11 @@ pub(crate) struct QuicSession {
 pub(crate) struct QuicProgress {
     pub(crate) packets_sent: u64,
     pub(crate) packets_lost: u64,
+    pub(crate) congestion_events: u64,
     pub(crate) datagrams_sent: u64,
     pub(crate) datagrams_received: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
 }
 
 impl QuicSession {
@@ -120,6 +123,11 @@ impl QuicSession {
         (self.connection.min_rtt(), self.connection.rtt())
     }
 
+    /// Bytes that may be on their way to the server.
+    pub(crate) fn congestion_window(&self) -> u64 {
+        self.connection.congestion_state().window()
+    }
+
     /// It has moved: the server learns that from what is sent next, and is asked for an answer there.
     pub(super) fn note_migration(&mut self) {
         self.is_moving = true;
@@ -156,15 +164,21 @@ impl QuicSession {
         let now = QuicProgress {
             packets_sent: stats.path.sent_packets,
             packets_lost: stats.path.lost_packets,
+            congestion_events: stats.path.congestion_events,
             datagrams_sent: stats.udp_tx.datagrams,
             datagrams_received: stats.udp_rx.datagrams,
+            bytes_sent: stats.udp_tx.bytes,
+            bytes_received: stats.udp_rx.bytes,
         };
         let before = std::mem::replace(&mut self.counted, now);
         QuicProgress {
             packets_sent: now.packets_sent - before.packets_sent,
             packets_lost: now.packets_lost - before.packets_lost,
+            congestion_events: now.congestion_events - before.congestion_events,
             datagrams_sent: now.datagrams_sent - before.datagrams_sent,
             datagrams_received: now.datagrams_received - before.datagrams_received,
+            bytes_sent: now.bytes_sent - before.bytes_sent,
+            bytes_received: now.bytes_received - before.bytes_received,
         }
     }
 }

@@ -442,6 +442,19 @@ impl Connections {
         figures.datagrams_dropped += dropped;
         for conn_idx in 0..self.conns.len() {
             self.note_quic_progress(recorder, conn_idx);
+            self.note_quic_path(recorder, conn_idx);
+        }
+    }
+
+    /// Counts in what the path of an open connection is like now.
+    fn note_quic_path(&self, recorder: &mut ShardRecorder, conn_idx: usize) {
+        let conn = &self.conns[conn_idx];
+        if conn.state == ConnState::Open
+            && let Some(session) = &conn.cold.quic
+        {
+            let (_, rtt) = session.rtt();
+            let figures = recorder.pulse.snapshot.quic.get_or_insert_default();
+            figures.paths.note(session.congestion_window(), nanoseconds(rtt));
         }
     }
 
@@ -459,8 +472,11 @@ impl Connections {
         let figures = recorder.pulse.snapshot.quic.get_or_insert_default();
         figures.packets_sent += progress.packets_sent;
         figures.packets_lost += progress.packets_lost;
+        figures.congestion_events += progress.congestion_events;
         figures.datagrams_sent += progress.datagrams_sent;
         figures.datagrams_received += progress.datagrams_received;
+        figures.bytes_sent += progress.bytes_sent;
+        figures.bytes_received += progress.bytes_received;
         figures.migrations += u64::from(std::mem::take(&mut session.migration_count));
         figures.migrations_survived += u64::from(std::mem::take(&mut session.survival_count));
         figures.retries += u64::from(std::mem::take(&mut session.retry_count));
