@@ -13,7 +13,7 @@ const look = (...args) => lookTwice(on.browser, ...args);
 let tls, address;
 
 before(async () => {
-  tls = spawn(program, ['target', '--tls', '--threads', '1'], { stdio: ['ignore', 'pipe', 'ignore'] });
+  tls = spawn(program, ['target', '--tls', '--http3', '--threads', '1'], { stdio: ['ignore', 'pipe', 'ignore'] });
   address = await new Promise((resolve) => tls.stdout.once('data', (text) => resolve(new URL(String(text).trim()).host)));
 });
 
@@ -36,6 +36,14 @@ test('handshakes', async () => {
   await look('handshakes', await run('handshakes', 'handshake', address, '-c', '4', '-d', '2s', '--insecure', '-t', '1'), async (page) => {
     assert.match(await rows(page, 'Handshakes').first().textContent(), /^full/);
     assert.match(await rows(page, 'Negotiated').first().textContent(), /TLS 1\.3/);
+  });
+});
+
+test('HTTP/3', async () => {
+  await look('http3', await run('http3', `h3://${address}/bytes/10000`, '-c', '4', '-d', '3s', '--insecure', '-t', '1'), async (page) => {
+    assert.match(await rows(page, 'QUIC').allTextContents().then((all) => all.join()), /4 connections.*0 lost.*bytes per datagram.*congestion window.*RTT p50/);
+    const titles = await page.locator('.chart h3').allTextContents();
+    assert.deepEqual(titles.filter((title) => /window|trip/.test(title)), ['Congestion window', 'Round-trip time']);
   });
 });
 

@@ -198,7 +198,7 @@ function specs(page: RunPage, chosen: string): Spec[] {
 const isUndivided = ({ parts, summary }: RunPage) => summary.totals.kinds.length > 1 && !parts.some((part) => part.kind === 'kind' && part.points.length > 0);
 
 /** Of the generator and its network, whatever was made; and heat maps, which each load has when it is chosen. */
-const LEFT_OUT = /: (network|connections|generator|schedule lag|heat map)$/;
+const LEFT_OUT = /: (network|connections|congestion window|round-trip time|packets lost|generator|schedule lag|heat map)$/;
 
 /** Two parts of one name make different things. */
 function nameOf(part: Part, all: Part[]): string {

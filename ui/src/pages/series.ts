@@ -23,7 +23,7 @@ export function seriesSpecs(scope: Scope): Spec[] {
   const isKept = scope.kind === 'idle_connections' || scope.kind === 'websockets';
   const made = isKept ? [opened(scope, read)] : scope.kind ? [rate(scope, read)] : [];
   const latencies = scope.kind ? [latency(scope, read), ...heat(scope, read), ...phases(scope, read)] : [];
-  return [...received(scope, read), ...made, ...latencies, ...failures(scope, read), ...network(scope, read), ...(isKept ? [] : connections(scope, read)), ...generator(scope, read)];
+  return [...received(scope, read), ...made, ...latencies, ...failures(scope, read), ...network(scope, read), ...(isKept ? [] : connections(scope, read)), ...paths(scope, read), ...generator(scope, read)];
 }
 
 /** One line for each part, on one chart for each figure. */
@@ -162,6 +162,16 @@ function network(scope: Scope, { x, perSecond }: Reader): Spec[] {
 function connections(scope: Scope, { x, values }: Reader): Spec[] {
   const lines = known([line('open', values('open'), 'c1'), line('opened', values('opened'), 'c3', { dash: [6, 4] }), line('requests waiting for one', values('waiting'), 'c2')]);
   return lines.length > 0 ? [{ title: named(scope, 'Connections'), note: 'Open at the end of each interval, and opened during it.', unit: 'count', x, lines }] : [];
+}
+
+/** The paths of QUIC connections. */
+function paths(scope: Scope, { x, values, perSecond }: Reader): Spec[] {
+  const specs: Spec[] = [
+    { title: named(scope, 'Congestion window'), note: 'QUIC: mean congestion window of the connections open at the end of each interval, for what Squall sends.', unit: 'bytes', x, lines: known([line('congestion window', values('window'), 'c1', { width: 2.25 })]) },
+    { title: named(scope, 'Round-trip time'), note: 'QUIC: mean smoothed round-trip time of the connections open at the end of each interval.', unit: 'us', x, lines: known([line('smoothed', values('rtt'), 'c3', { width: 2.25 })]) },
+    { title: named(scope, 'Packets lost'), note: 'QUIC packets that were declared lost, per second.', unit: 'per_second', x, lines: known([line('lost', perSecond('lost'), 'c2')]) },
+  ];
+  return specs.filter((spec) => spec.lines.length > 0);
 }
 
 function generator(scope: Scope, { x, values }: Reader): Spec[] {

@@ -56,6 +56,9 @@ const COLUMNS: &[(&str, Show)] = &[
     ("received_p90", |moment| moment.point.received_latency.quantile(0.9).map(micros)),
     ("received_p99", |moment| moment.point.received_latency.quantile(0.99).map(micros)),
     ("received_max", |moment| moment.point.received_latency.max().map(micros)),
+    ("lost", |moment| moment.point.quic.and_then(|quic| count(quic.packets_lost))),
+    ("window", |moment| moment.point.quic?.paths.window_bytes_mean().map(|bytes| bytes as f64)),
+    ("rtt", |moment| moment.point.quic?.paths.rtt_ns_mean().map(micros)),
 ];
 
 /// The names of the columns.

@@ -9,8 +9,10 @@ use crate::replay::{comparison_facts, fidelity_facts};
 use crate::sessions::kept_facts;
 use crate::streams::stream_facts;
 use crate::summary::{
-    Distribution, HandshakeSummary, IdleConnections, ReplaySummary, StreamSummary, Summary, WebSocketSummary,
+    Distribution, HandshakeSummary, IdleConnections, ReplaySummary, StreamSummary, Summary, Totals,
+    WebSocketSummary,
 };
+use crate::terminal::{alt_svc_facts, http2_facts, quic_facts};
 use crate::websockets::{close_facts, message_facts};
 use crate::{units, wording};
 
@@ -40,6 +42,7 @@ pub(super) fn blocks(record: &RunRecord, summary: &Summary) -> Vec<FactBlock> {
     blocks.extend(totals.replay.iter().flat_map(of_replay));
     let script = record.total.script.as_deref();
     blocks.extend(script.into_iter().flat_map(|script| of_script(script, summary.duration_s)));
+    blocks.extend(of_protocols(totals));
     blocks.retain(|block| !block.rows.is_empty());
     blocks
 }
@@ -212,6 +215,16 @@ fn in_unit(value: f64, unit: ScriptUnit) -> String {
         ScriptUnit::Default if value.fract() == 0.0 && value >= 0.0 => units::count(value as u64),
         ScriptUnit::Default => format!("{value:.2}"),
     }
+}
+
+/// What connections of HTTP/2, HTTP/3 and QUIC did, in the words of the terminal.
+fn of_protocols(totals: &Totals) -> impl Iterator<Item = FactBlock> {
+    let http2 = totals.http2.iter().map(|http2| facts("HTTP/2", http2_facts(http2).into()));
+    let http3 = totals.http3.iter().map(|http3| facts("HTTP/3", http2_facts(http3).into()));
+    let quic = totals.quic.iter().map(|quic| facts("QUIC", quic_facts(quic)));
+    let alt_svc = totals.alt_svc.iter().map(|alt_svc| facts("Alt-Svc", alt_svc_facts(alt_svc)));
+    let blocks = http2.chain(http3).chain(quic).chain(alt_svc);
+    blocks.map(|block| FactBlock { is_headline: false, ..block })
 }
 
 /// One line of words for each fact.
