@@ -86,13 +86,13 @@ pub enum Error {
     Script(Box<squall_script::ScriptError>),
     /// Fewer descriptors than connections.
     #[error(
-        "the run needs {needed} open files ({} connections plus {reserved}), but the limit is {limit}",
+        "the run needs {needed} open files ({} sockets plus {reserved}), but the limit is {limit}",
         needed - reserved
     )]
     TooFewDescriptors {
         /// How many are needed.
         needed: u64,
-        /// How many of them are for something else than connections.
+        /// How many of them are for something else than sockets.
         reserved: u64,
         /// The hard limit of this process.
         limit: u64,
@@ -146,7 +146,7 @@ impl Error {
                 );
                 match limit.saturating_sub(*reserved) {
                     0 => raise,
-                    space => format!("use at most {space} connections, or {raise}"),
+                    space => format!("use fewer connections (at most {space} sockets), or {raise}"),
                 }
             }
         };

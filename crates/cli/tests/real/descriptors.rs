@@ -16,9 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[test]
 fn too_few_descriptors_are_reported_before_anything_is_opened() {
     for (load, limit, help) in [
-        (&["http", "http://127.0.0.1:9/"][..], 200, "use at most 136 connections, or raise the hard limit"),
-        (&["handshake", "127.0.0.1:9"], 200, "use at most 136 connections, or raise the hard limit"),
-        (&["idle", "127.0.0.1:9"], 200, "use at most 136 connections, or raise the hard limit"),
+        (
+            &["http", "http://127.0.0.1:9/"][..],
+            200,
+            "use fewer connections (at most 136 sockets), or raise the hard limit",
+        ),
+        (
+            &["handshake", "127.0.0.1:9"],
+            200,
+            "use fewer connections (at most 136 sockets), or raise the hard limit",
+        ),
+        (
+            &["idle", "127.0.0.1:9"],
+            200,
+            "use fewer connections (at most 136 sockets), or raise the hard limit",
+        ),
         // Not even squall itself has enough.
         (
             &["idle", "127.0.0.1:9"],
@@ -28,8 +40,7 @@ fn too_few_descriptors_are_reported_before_anything_is_opened() {
     ] {
         let ended = run_limited(limit, &[load, &["-c", "1000"]].concat());
         assert_eq!(ended.code, Some(2), "{load:?}: {ended:#?}");
-        let error =
-            format!("the run needs 1064 open files (1000 connections plus 64), but the limit is {limit}");
+        let error = format!("the run needs 1064 open files (1000 sockets plus 64), but the limit is {limit}");
         assert!(ended.stderr.contains(&error) && ended.stderr.contains(help), "{load:?}: {}", ended.stderr);
     }
 }
