@@ -125,7 +125,7 @@ pub struct HttpTags<'a> {
     pub status: Option<u16>,
     /// Of a WebSocket: the subprotocol, which may be empty.
     pub subproto: Option<&'a str>,
-    /// `HTTP/1.1` or `HTTP/2.0`; empty on failure.
+    /// `HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`; empty on failure.
     pub proto: &'a str,
     /// `tls1.3`; empty without TLS.
     pub tls_version: &'a str,

@@ -79,7 +79,7 @@ pub struct Reply {
     pub token: u32,
     /// Status code; 0 when the request failed.
     pub status: u16,
-    /// Protocol spoken, by k6's name: `HTTP/1.1` or `HTTP/2.0`.
+    /// Protocol spoken, by Go's name, as in k6: `HTTP/1.1`, `HTTP/2.0` or `HTTP/3.0`.
     pub proto: &'static str,
     /// Status line and fields, as they came.
     pub head: Vec<u8>,

@@ -214,18 +214,36 @@ fn every_request_may_have_a_connection_of_its_own() {
 #[test]
 fn scripts_speak_the_versions_that_they_ask_for() {
     let server = Server::nginx(NginxOptions::default());
+    let ended = run_versions(&server, "");
+    // Three scenarios with five iterations of ten requests.
+    assert_eq!(server.into_access_log().len(), 150, "{ended:#?}");
+    let server = Server::caddy(None);
+    let ended = run_versions(&server, "yes");
+    let log = server.into_access_log();
+    let in_http3 = log.iter().filter(|line| line.contains(r#""proto":"HTTP/3.0""#)).count();
+    // Caddy logs what it serves over TLS: ten requests of an iteration, and eleven of the one over HTTP/3. Of those, eight are sent
+    // in HTTP/3, and one of each of the others.
+    assert_eq!((log.len(), in_http3), (3 * 5 * 10 + 5 * 11, 5 * 8 + 3 * 5), "{ended:#?}");
+}
+
+/// Runs [`VERSIONS`]; `has_h3`: empty for a server without HTTP/3.
+#[track_caller]
+fn run_versions(server: &Server, has_h3: &str) -> Ended {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
     let path = folder.path().join("script.js").display().to_string();
     std::fs::write(&path, VERSIONS).expect("the temporary folder is writable");
     let [plain, tls, h2c] = [server.url("/"), server.tls_url("/"), server.h2c_url("/")];
-    let variables =
-        [format!("PLAIN={plain}"), format!("TLS={tls}"), format!("H2C={}", h2c.replacen("h2c:", "http:", 1))];
+    let variables = [
+        format!("PLAIN={plain}"),
+        format!("TLS={tls}"),
+        format!("H2C={}", h2c.replacen("h2c:", "http:", 1)),
+        format!("H3={has_h3}"),
+    ];
     let env = variables.iter().flat_map(|variable| ["-e", variable.as_str()]);
     let args: Vec<&str> = ["run", "-q", "--no-save", &path].into_iter().chain(env).collect();
     let ended = start(&args).wait();
     assert_eq!(ended.code, Some(0), "{ended:#?}");
-    // Three scenarios with five iterations of ten requests.
-    assert_eq!(server.into_access_log().len(), 150, "{ended:#?}");
+    ended
 }
 
 /// Each scenario has a version of its own, some requests another one.
@@ -235,26 +253,31 @@ import exec from 'k6/execution';
 import { check } from 'k6';
 
 const scenario = { executor: 'shared-iterations', vus: 2, iterations: 5 };
-const [h1, h2] = ['HTTP/1.1', 'HTTP/2.0'];
-const { PLAIN, TLS, H2C } = __ENV;
+const [h1, h2, h3] = ['HTTP/1.1', 'HTTP/2.0', 'HTTP/3.0'];
+const { PLAIN, TLS, H2C, H3 } = __ENV;
 const by_scenario = {
   one: { tls: h1, plain: h1, url: PLAIN },
   two: { tls: h2, plain: h2, url: H2C },
   any: { tls: h2, plain: h1, url: PLAIN },
+  three: { tls: h3, plain: h3, url: TLS },
 };
+const phases = ['blocked', 'connecting', 'tls_handshaking', 'sending', 'waiting', 'receiving'];
+const filled = phases.map((phase) => [`http_req_${phase}{scenario:three}`, ['max>0']]);
 
 export const options = {
   insecureSkipTLSVerify: true,
-  scenarios: { one: scenario, two: scenario, any: scenario },
-  thresholds: { checks: ['rate==1'], http_req_failed: ['rate==0'] },
-  ext: { squall: { http: '1.1', scenarios: { two: { http: '2' }, any: { http: 'auto' } } } },
+  scenarios: { one: scenario, two: scenario, any: scenario, ...(H3 && { three: scenario }) },
+  thresholds: { checks: ['rate==1'], http_req_failed: ['rate==0'], ...(H3 && Object.fromEntries(filled)) },
+  ext: {
+    squall: { http: '1.1', scenarios: { two: { http: '2' }, any: { http: 'auto' }, ...(H3 && { three: { http: '3' } }) } },
+  },
 };
 
 export default function () {
   const { tls, plain, url } = by_scenario[exec.scenario.name];
   check(http.get(TLS), { tls: (r) => r.proto === tls && r.status_text === '200 OK' && r.body === 'hello\n' });
   check(http.get(url), { plain: (r) => r.proto === plain });
-  for (const [version, proto] of [['1.1', h1], ['2', h2], ['auto', h2]]) {
+  for (const [version, proto] of [['1.1', h1], ['2', h2], ['auto', h2], ...(H3 ? [['3', h3]] : [])]) {
     check(http.get(TLS, { http: version }), { [version]: (r) => r.proto === proto });
   }
   check(http.get(TLS + '100k'), { body: (r) => r.body.length === 100000 && r.headers['Content-Length'] === '100000' });
@@ -262,6 +285,26 @@ export default function () {
   check(batch, { batch: (all) => all.every((r) => r.proto === tls && r.status === 200) });
 }
 ";
+
+#[test]
+fn a_batch_over_http3_is_one_connection_with_a_stream_for_each_request() {
+    let server = Server::caddy(None);
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let path = folder.path().join("batch.js").display().to_string();
+    std::fs::write(&path, BATCH).expect("the temporary folder is writable");
+    let (url, flags) = (format!("URL={}", server.tls_url("/")), ["--quiet", "--no-save", "--json", "-"]);
+    // The version comes from the script's options, and where they have none from the command line.
+    for chosen in [&["-e", "VERSION=3"][..], &["--http", "3"]] {
+        let args = [&["run", &path, "-e", &url, "-e", "PER_HOST=20"], &flags[..], chosen].concat();
+        let ended = start(&args).wait();
+        let count = |name: &str| ended.count(&format!("/totals/{name}"));
+        assert_eq!((ended.code, count("ok"), count("http3/streams")), (Some(0), 120, 120), "{ended:#?}");
+        assert_eq!(count("quic/connections"), 2, "{ended:#?}");
+    }
+    let log = server.into_access_log();
+    assert!(log.iter().all(|line| line.contains(r#""proto":"HTTP/3.0""#)), "{}", log[0]);
+    assert_eq!(log.len(), 240);
+}
 
 /// Batches go out on one connection per VU, which is what k6 logs at the same server; over HTTP/1.1 they share `batchPerHost` of them.
 #[test]
@@ -303,7 +346,7 @@ export const options = {
   batchPerHost: Number(__ENV.PER_HOST),
   scenarios: { all: { executor: 'per-vu-iterations', vus: 2, iterations: 3 } },
   thresholds: { checks: ['rate==1'], http_req_failed: ['rate==0'] },
-  ext: { squall: { http: __ENV.VERSION } },
+  ext: { squall: __ENV.VERSION ? { http: __ENV.VERSION } : {} },
 };
 
 export default function () {
