@@ -270,14 +270,17 @@ fn a_mock_answers_as_recorded_and_lists_nothing_else() {
     let entries: Vec<Value> = (0..20).map(entry).collect();
     fs::write(&har, json!({"log": {"version": "1.2", "entries": entries}}).to_string()).unwrap();
     let ca = path(&folder, "ca");
-    let mock = Serving::start(&["mock", &har, "--latency", "0", "--tls", "--ca", &ca], folder.path());
+    let mock =
+        Serving::start(&["mock", &har, "--latency", "0", "--tls", "--http3", "--ca", &ca], folder.path());
     let ca_file = format!("{ca}/squall-ca.pem");
     let port = mock.url.rsplit(':').next().unwrap();
     let (tls, by_address) = (format!("https://localhost:{port}"), format!("https://127.0.0.1:{port}"));
-    for (to, version) in [(mock.url.as_str(), "1.1"), (&tls, "2"), (&by_address, "1.1")] {
+    for (to, version) in [(mock.url.as_str(), "1.1"), (&tls, "2"), (&by_address, "1.1"), (&by_address, "3")] {
         let args = ["replay", &har, "--to", to, "--compare", "body", "--cacert", &ca_file, "--http", version];
         let played = squall::run(&args);
         assert_eq!(played.count("/totals/replay/same"), 20, "HTTP/{version}: {played:#?}");
+        let streams = played.json()["totals"]["http3"]["streams"].as_u64().unwrap_or(0);
+        assert_eq!(streams, if version == "3" { 20 } else { 0 }, "HTTP/{version}: {played:#?}");
     }
     let miss = squall::run(&["-n", "1", "-c", "1", &format!("{}/nothing", mock.url)]);
     assert_eq!(miss.count("/status/404"), 1, "{miss:#?}");
