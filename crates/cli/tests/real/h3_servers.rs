@@ -1,12 +1,13 @@
 //! HTTP/3 and QUIC with a server that people use: no request fails, and counts are the server's own.
 
+use std::net::Ipv6Addr;
 use std::path::Path;
 
 use squall_server::{Options, Target, Tls};
-use squall_testkit::quic::{LossyRelay, PathFaults};
+use squall_testkit::quic::{LossyRelay, PEERS, PathFaults, QuicPeer};
 use squall_testkit::real::Server;
 
-use crate::squall::{Ended, run};
+use crate::squall::{Ended, run, start};
 
 /// Runs with the server's authority trusted.
 fn run_trusting(server: &Server, args: &[&str]) -> Ended {
@@ -91,6 +92,92 @@ fn quic_handshakes_are_full_resumed_or_early() {
     let counts = ["early_data_accepted", "early_data_rejected"]
         .map(|kind| early.count(&format!("/totals/handshakes/{kind}")));
     assert!(counts.iter().sum::<u64>() >= 90, "{early:#?}");
+}
+
+#[test]
+fn early_data_that_the_server_rejects_is_counted() {
+    let peer = PEERS.iter().find(|peer| peer.name == "tickets of no use").unwrap();
+    let server = QuicPeer::start(peer);
+    let address = server.address().to_string();
+    let flags = ["--insecure", "-c2", "-n20", "--resumption", "psk", "--early-data"];
+    let ended = run(&[&["handshake", &address, "--quic"], &flags[..]].concat());
+    let made = |kind: &str| ended.count(&format!("/totals/handshakes/{kind}"));
+    assert_eq!((ended.code, made("full"), made("early_data_accepted")), (Some(0), 20, 0), "{ended:#?}");
+    // The first on each connection has no ticket.
+    assert!(made("early_data_rejected") >= 10, "{ended:#?}");
+    assert_eq!(made("early_data_rejected") + made("without_ticket"), 20, "{ended:#?}");
+}
+
+#[test]
+fn keys_of_quic_connections_are_logged() {
+    let target = secure_target();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys");
+    let (url, keys) = (format!("h3://{}/get", target.address()), path.display().to_string());
+    let ended = run(&[&url, "-c2", "-n4", "--insecure", "--key-log", &keys]);
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 4), "{ended:#?}");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for side in ["CLIENT", "SERVER"] {
+        for secret in ["HANDSHAKE_TRAFFIC_SECRET", "TRAFFIC_SECRET_0"] {
+            let begin = format!("{side}_{secret} ");
+            let randoms: std::collections::BTreeSet<&str> =
+                text.lines().filter_map(|line| line.strip_prefix(&begin)?.split(' ').next()).collect();
+            assert_eq!(randoms.len(), 2, "{begin}: {text}");
+        }
+    }
+}
+
+#[test]
+fn http3_works_over_ipv6() {
+    let tls = Some(Tls::SelfMade { names: Vec::new() });
+    let listen = (Ipv6Addr::LOCALHOST, 0).into();
+    let target = Target::start(&Options { listen, tls, http3: true, ..Options::default() }).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = folder.path().join("cert.pem");
+    std::fs::write(&ca_file, target.certificate_pem().unwrap()).unwrap();
+    let (url, ca_file) = (format!("h3://{}/get", target.address()), ca_file.display().to_string());
+    for args in [&["-n100", "--streams", "5"][..], &["-n100", "--udp-socket-per-connection"]] {
+        let ended = run(&[&[&*url, "-c2", "--cacert", &ca_file], args].concat());
+        assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 100), "{ended:#?}");
+        assert_eq!((protocol(&ended), ended.assert_all_counted()), ("h3".to_owned(), 100));
+    }
+}
+
+#[test]
+fn streamed_responses_come_over_http3() {
+    let target = secure_target();
+    let url = format!("h3://{}/sse?count=5&interval=5ms&end=[DONE]", target.address());
+    for args in [&["-c2", "--streams", "5"][..], &["-c2"], &["-c10", "-r", "100"]] {
+        let all = [&["stream", "-n20", "--done", "[DONE]", "--insecure", &url], args].concat();
+        let ended = run(&all);
+        let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
+        assert_eq!((count("opened"), count("events"), count("ended_early")), (20, 120, 0), "{ended:#?}");
+        assert_eq!((ended.code, ended.count("/totals/http3/streams")), (Some(0), 20), "{ended:#?}");
+        // Five events at 5 ms each, and one at the end.
+        assert!(ended.number("/totals/streams/event_gap_us/max") >= 5_000.0, "{ended:#?}");
+        ended.assert_all_counted();
+    }
+}
+
+#[test]
+fn missed_thresholds_over_http3_decide_the_exit_code() {
+    let target = secure_target();
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.js").display().to_string();
+    let url = format!("h3://{}/status/503", target.address());
+    let text = format!(
+        "import http from 'k6/http';
+         export const options = {{ iterations: 3, thresholds: {{ http_req_failed: [`rate<${{__ENV.RATE}}`] }} }};
+         export default function () {{ http.get('{}'); }}",
+        url.replacen("h3:", "https:", 1)
+    );
+    std::fs::write(&script, text).unwrap();
+    for (rule, rate, codes) in [("requests<3", "RATE=0.5", [3, 99]), ("requests<4", "RATE=1.1", [0, 0])] {
+        let plain = run(&[&url, "-c1", "-n3", "--insecure", "--threshold", rule]);
+        let args = ["run", "--no-save", "--http", "3", "--insecure-skip-tls-verify", "-e", rate, &script];
+        let ended = start(&args).wait();
+        assert_eq!([plain.code, ended.code], codes.map(Some), "{plain:#?} {ended:#?}");
+    }
 }
 
 #[test]

@@ -62,6 +62,8 @@ pub enum Greeting {
     Negotiate(&'static [u32]),
     /// These bytes, each time.
     Bytes(&'static [u8]),
+    /// A handshake each time, after which its tickets and their early data are forgotten.
+    ForgetTickets,
     /// A handshake; with the first request all is forgotten, so that what comes then is answered with a stateless reset.
     ForgetAll,
 }
@@ -209,11 +211,7 @@ struct Loop {
 
 impl Loop {
     fn new(peer: Peer, script: Script, socket: UdpSocket) -> Self {
-        let identity = Authority::new().issue(&["localhost", "127.0.0.1"], Validity::Current);
-        let mut tls = identity.server_config(&[&rustls::version::TLS13]);
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is what QUIC needs");
-        let server_config = Arc::new(ServerConfig::with_crypto(Arc::new(crypto)));
+        let server_config = Arc::new(server_config());
         let mut config = EndpointConfig::default();
         // One that forgets its connections must still know its ids, to answer them with a stateless reset.
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
@@ -308,8 +306,9 @@ impl Loop {
                 let _ = self.socket.send_to(&out[..answer.size], from);
                 answer
             }
-            _ => {
-                let accepted = self.endpoint.accept(incoming, Instant::now(), &mut out, None);
+            greeting => {
+                let config = (greeting == Greeting::ForgetTickets).then(|| Arc::new(server_config()));
+                let accepted = self.endpoint.accept(incoming, Instant::now(), &mut out, config);
                 if let Ok((handle, connection)) = accepted {
                     self.connections.insert(handle.0, (handle, connection, None));
                 }
@@ -386,6 +385,17 @@ impl Loop {
         }
         self.connections.insert(key, (handle, connection, control));
     }
+}
+
+/// With a certificate and with session tickets of its own.
+fn server_config() -> ServerConfig {
+    let identity = Authority::new().issue(&["localhost", "127.0.0.1"], Validity::Current);
+    let mut tls = identity.server_config(&[&rustls::version::TLS13]);
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    // RFC 9001 4.6.1: the only value but 0.
+    tls.max_early_data_size = u32::MAX;
+    let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is what QUIC needs");
+    ServerConfig::with_crypto(Arc::new(crypto))
 }
 
 /// Takes a request off its stream: only streams that were read to their end make way for more (RFC 9000 4.6).

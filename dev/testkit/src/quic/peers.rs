@@ -64,6 +64,7 @@ pub const PEERS: &[Peer] = &[
         args: &["--timeout", "5s"],
         ..GOOD
     },
+    Peer { section: "9001 4.6.2", name: "tickets of no use", greeting: Greeting::ForgetTickets, ..GOOD },
     // RFC 9114: on a connection.
     Peer {
         section: "9114 4.1.1",
