@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use super::error::{closed_critical, excessive, frame_error, id_error, stream_creation, unexpected};
 use super::limits::{
-    IDLE_FRAME_COUNT_MAX, SETTINGS_BYTES_MAX, UNI_OUTPUT_BYTES_MAX, UNKNOWN_STREAM_COUNT_MAX,
+    IDLE_FRAME_COUNT_MAX, PRIORITY_UPDATE_BYTES_MAX, SETTINGS_BYTES_MAX, UNI_OUTPUT_BYTES_MAX,
+    UNKNOWN_STREAM_COUNT_MAX,
 };
 use super::qpack::{self, Decoder};
 use super::settings::{PeerSettings, Setup};
@@ -56,6 +57,8 @@ pub(super) struct Control {
     pub(super) has_settings: bool,
     /// The push ids that a client allows must not shrink.
     push_id_max: u64,
+    /// The highest stream whose priority a client has changed.
+    prioritised_id_max: Option<u64>,
     encoder_id: Option<u64>,
     decoder_id: Option<u64>,
     /// Instructions of the peer's decoder stream that came in part.
@@ -123,6 +126,7 @@ impl Control {
             frames: ControlFrames::default(),
             has_settings: false,
             push_id_max: 0,
+            prioritised_id_max: None,
             encoder_id: None,
             decoder_id: None,
             acknowledgements: Vec::new(),
@@ -326,7 +330,7 @@ impl Control {
         };
         if partial.len() == head_bytes {
             self.check_frame(kind, length)?;
-            if !is_known_kind(kind) {
+            if !frame::is_of_control(kind) {
                 partial.clear();
                 self.frames = ControlFrames { partial, skip_bytes: length };
                 self.note_idle_frame()?;
@@ -363,12 +367,27 @@ impl Control {
             frame::SETTINGS if self.has_settings => Err(unexpected("SETTINGS twice")),
             frame::MAX_PUSH_ID if self.side == Side::Client => Err(unexpected("MAX_PUSH_ID from a server")),
             frame::SETTINGS if length > SETTINGS_BYTES_MAX => Err(excessive("SETTINGS without end")),
+            frame::PRIORITY_OF_REQUEST | frame::PRIORITY_OF_PUSH => self.check_priority(kind, length),
             // These have one integer.
             frame::GOAWAY | frame::MAX_PUSH_ID | frame::CANCEL_PUSH if !matches!(length, 1..=8) => {
                 Err(frame_error("frame with a wrong length on the control stream"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// RFC 9218 7.2: only clients send PRIORITY_UPDATE, and no push was ever promised.
+    fn check_priority(&self, kind: u64, length: u64) -> Result<(), Error> {
+        if self.side == Side::Client {
+            return Err(unexpected("PRIORITY_UPDATE from a server"));
+        }
+        if kind == frame::PRIORITY_OF_PUSH {
+            return Err(id_error("PRIORITY_UPDATE of a push that was never promised"));
+        }
+        if length > PRIORITY_UPDATE_BYTES_MAX {
+            return Err(excessive("PRIORITY_UPDATE without end"));
+        }
+        Ok(())
     }
 
     fn on_frame(&mut self, kind: u64, payload: &[u8]) -> Result<Option<Notice>, Error> {
@@ -379,7 +398,11 @@ impl Control {
         }
         self.note_idle_frame()?;
         let mut rest = payload;
-        let id = varint::take(&mut rest).filter(|_| rest.is_empty());
+        let id = varint::take(&mut rest);
+        if kind == frame::PRIORITY_OF_REQUEST {
+            return self.on_priority(id).map(|()| None);
+        }
+        let id = id.filter(|_| rest.is_empty());
         let id = id.ok_or_else(|| frame_error("frame with a wrong length on the control stream"))?;
         match kind {
             frame::GOAWAY => self.on_goaway(id),
@@ -391,6 +414,21 @@ impl Control {
                 Ok(None)
             }
         }
+    }
+
+    /// RFC 9218 7.2: the frame names a request's stream. Responses are sent as they come, so its field value is not parsed, which the RFC leaves
+    /// open; nor are stream limits checked, which are the transport's.
+    fn on_priority(&mut self, id: Option<u64>) -> Result<(), Error> {
+        let id = id.ok_or_else(|| frame_error("PRIORITY_UPDATE without an id"))?;
+        if id & 3 != 0 {
+            return Err(id_error("PRIORITY_UPDATE with an id that no request has"));
+        }
+        // Browsers send one with each request: only repetitions are idle.
+        if self.prioritised_id_max.is_none_or(|max| id > max) {
+            self.prioritised_id_max = Some(id);
+            self.idle_frame_count = 0;
+        }
+        Ok(())
     }
 
     /// RFC 9114 5.2: a server names a request, and never a later one than before.
@@ -451,8 +489,4 @@ const DECODER_OUTPUT: usize = 1;
 
 const fn uni_idx(stream_id: u64) -> usize {
     (stream_id >> 2) as usize
-}
-
-fn is_known_kind(kind: u64) -> bool {
-    matches!(kind, frame::SETTINGS | frame::GOAWAY | frame::CANCEL_PUSH | frame::MAX_PUSH_ID)
 }

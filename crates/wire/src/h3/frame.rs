@@ -9,6 +9,9 @@ pub(super) const SETTINGS: u64 = 0x4;
 pub(super) const PUSH_PROMISE: u64 = 0x5;
 pub(super) const GOAWAY: u64 = 0x7;
 pub(super) const MAX_PUSH_ID: u64 = 0xd;
+/// PRIORITY_UPDATE of a request, and of a push (RFC 9218 7.2).
+pub(super) const PRIORITY_OF_REQUEST: u64 = 0xf0700;
+pub(super) const PRIORITY_OF_PUSH: u64 = 0xf0701;
 
 /// Bytes of the longest frame head: two integers.
 pub(super) const HEAD_BYTES_MAX: usize = 16;
@@ -16,6 +19,11 @@ pub(super) const HEAD_BYTES_MAX: usize = 16;
 /// RFC 9114 7.2.8: kinds of HTTP/2 that HTTP/3 does not have.
 pub(super) const fn is_of_http2(kind: u64) -> bool {
     matches!(kind, 0x2 | 0x6 | 0x8 | 0x9)
+}
+
+/// RFC 9114 7.2, RFC 9218 7.2: kinds that only the control stream may have.
+pub(super) const fn is_of_control(kind: u64) -> bool {
+    matches!(kind, SETTINGS | GOAWAY | CANCEL_PUSH | MAX_PUSH_ID | PRIORITY_OF_REQUEST | PRIORITY_OF_PUSH)
 }
 
 /// Appends the head of a frame.

@@ -6,6 +6,9 @@ pub const SECTION_BYTES_MAX: u64 = crate::h1::limits::RESPONSE_HEAD_BYTES_MAX as
 /// Largest SETTINGS frame, in bytes: some 1,000 settings, where a few dozen exist.
 pub const SETTINGS_BYTES_MAX: u64 = 8 * 1024;
 
+/// Largest PRIORITY_UPDATE frame, in bytes: an id and two short parameters, with room for those of extensions.
+pub const PRIORITY_UPDATE_BYTES_MAX: u64 = 1024;
+
 /// Most frames in a row that bring nothing (unknown kinds, empty DATA, GOAWAY again): each costs its peer next to nothing and us time.
 pub const IDLE_FRAME_COUNT_MAX: u32 = 10_000;
 

@@ -135,7 +135,7 @@ impl Reader {
                 Err(unexpected("PUSH_PROMISE from a client"))
             }
             (frame::PUSH_PROMISE, _) => Err(id_error("PUSH_PROMISE although pushing is off")),
-            (frame::SETTINGS | frame::GOAWAY | frame::CANCEL_PUSH | frame::MAX_PUSH_ID, _) => {
+            _ if frame::is_of_control(kind) => {
                 Err(unexpected("frame of the control stream on a request's stream"))
             }
             _ if frame::is_of_http2(kind) => Err(unexpected("frame of HTTP/2")),

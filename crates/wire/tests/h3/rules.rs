@@ -49,6 +49,17 @@ fn unidirectional_streams() {
         ("PUSH_PROMISE", control(&[settings.clone(), frame(5, &[0])]), "H3_FRAME_UNEXPECTED"),
         ("MAX_PUSH_ID", control(&[settings.clone(), frame(13, &[0])]), "H3_FRAME_UNEXPECTED"),
         ("CANCEL_PUSH", control(&[settings.clone(), frame(3, &[0])]), "H3_ID_ERROR"),
+        // RFC 9218 7.2.
+        (
+            "PRIORITY_UPDATE of a request",
+            control(&[settings.clone(), frame(0xf0700, b"\0u=1")]),
+            "H3_FRAME_UNEXPECTED",
+        ),
+        (
+            "PRIORITY_UPDATE of a push",
+            control(&[settings.clone(), frame(0xf0701, b"\0u=1")]),
+            "H3_FRAME_UNEXPECTED",
+        ),
         ("GOAWAY with two ids", control(&[settings.clone(), frame(7, &[0, 0])]), "H3_FRAME_ERROR"),
         ("GOAWAY without an id", control(&[settings.clone(), frame(7, &[])]), "H3_FRAME_ERROR"),
         ("GOAWAY of no request", control(&[settings.clone(), frame(7, &[1])]), "H3_ID_ERROR"),
@@ -157,6 +168,7 @@ fn frames_of_a_response() {
         ("HEADERS after trailers", vec![whole(0, &[ok(), trailers(), trailers()])], "H3_FRAME_UNEXPECTED"),
         ("PUSH_PROMISE", vec![whole(0, &[frame(5, &[0, 0, 0])])], "H3_ID_ERROR"),
         ("SETTINGS", vec![whole(0, &[frame(4, &[])])], "H3_FRAME_UNEXPECTED"),
+        ("PRIORITY_UPDATE", vec![whole(0, &[ok(), frame(0xf0700, &[0])])], "H3_FRAME_UNEXPECTED"),
         ("GOAWAY", vec![whole(0, &[ok(), frame(7, &[0])])], "H3_FRAME_UNEXPECTED"),
         ("CANCEL_PUSH", vec![whole(0, &[ok(), frame(3, &[0])])], "H3_FRAME_UNEXPECTED"),
         ("MAX_PUSH_ID", vec![whole(0, &[ok(), frame(13, &[0])])], "H3_FRAME_UNEXPECTED"),

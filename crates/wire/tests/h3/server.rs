@@ -110,6 +110,7 @@ fn rules_for_requests() {
         ("an unknown frame alone", frame(0x21, b"x"), "H3_REQUEST_INCOMPLETE"),
         ("PUSH_PROMISE", frame(5, &[0, 0, 0]), "H3_FRAME_UNEXPECTED"),
         ("SETTINGS", frame(4, &[]), "H3_FRAME_UNEXPECTED"),
+        ("PRIORITY_UPDATE", frame(0xf0700, &[0]), "H3_FRAME_UNEXPECTED"),
         ("a frame of HTTP/2", frame(8, &[]), "H3_FRAME_UNEXPECTED"),
         ("the end in a frame", with(&[])[..10].to_vec(), "H3_FRAME_ERROR"),
         ("a broken section", frame(HEADERS, &[0, 0, 0x80]), "QPACK_DECOMPRESSION_FAILED"),
@@ -150,10 +151,14 @@ fn rules_for_requests() {
     assert_eq!(code, ErrorCode::H3_REQUEST_INCOMPLETE);
 }
 
+/// The begin of a control stream.
+fn settings() -> Vec<u8> {
+    [vec![0], frame(4, &[])].concat()
+}
+
 /// RFC 9114 4.6, 6.2 and 7.2: what a client may do on its unidirectional streams.
 #[test]
 fn rules_for_clients() {
-    let settings = || [vec![0], frame(4, &[])].concat();
     for (what, stream, expected) in [
         ("settings", settings(), None),
         ("MAX_PUSH_ID", [settings(), frame(13, &[5]), frame(13, &[5]), frame(13, &[6])].concat(), None),
@@ -164,7 +169,32 @@ fn rules_for_clients() {
         ),
         ("CANCEL_PUSH", [settings(), frame(3, &[0])].concat(), Some(ErrorCode::H3_ID_ERROR)),
         ("GOAWAY with a push id", [settings(), frame(7, &[3])].concat(), None),
-        ("PRIORITY_UPDATE", [settings(), frame(0xf0700, b"\0u=1")].concat(), None),
+        ("PRIORITY_UPDATE", [settings(), frame(0xf0700, b"\0u=1"), frame(0xf0700, b"\x08")].concat(), None),
+        (
+            "PRIORITY_UPDATE first",
+            [vec![0], frame(0xf0700, b"\0u=1")].concat(),
+            Some(ErrorCode::H3_MISSING_SETTINGS),
+        ),
+        (
+            "PRIORITY_UPDATE of no request",
+            [settings(), frame(0xf0700, b"\x02u=1")].concat(),
+            Some(ErrorCode::H3_ID_ERROR),
+        ),
+        (
+            "PRIORITY_UPDATE of a push",
+            [settings(), frame(13, &[5]), frame(0xf0701, b"\0u=1")].concat(),
+            Some(ErrorCode::H3_ID_ERROR),
+        ),
+        (
+            "PRIORITY_UPDATE without an id",
+            [settings(), frame(0xf0700, b"\x40")].concat(),
+            Some(ErrorCode::H3_FRAME_ERROR),
+        ),
+        (
+            "PRIORITY_UPDATE without end",
+            [settings(), frame(0xf0700, &[0; 2000])].concat(),
+            Some(ErrorCode::H3_EXCESSIVE_LOAD),
+        ),
         ("a push stream", vec![1, 0], Some(ErrorCode::H3_STREAM_CREATION_ERROR)),
         ("an insertion", vec![2, 0xc0, 1, b'x'], Some(ErrorCode::QPACK_ENCODER_STREAM_ERROR)),
     ] {
@@ -172,6 +202,20 @@ fn rules_for_clients() {
         let error = connection.decode_stream(2, (&stream, false)).err();
         assert_eq!(error.map(|error| error.code), expected, "{what}");
     }
+}
+
+/// As Chromium sends them: one for each request (RFC 9218 7). The same one over and over has no effect.
+#[test]
+fn priorities_of_ever_new_requests_are_accepted() {
+    let mut connection = UniStreams::new(Setup::new(1));
+    connection.decode_stream(2, (&settings(), false)).unwrap();
+    let mut update = |id: u64| {
+        let update = frame(0xf0700, &[varint(id), b"u=0, i".to_vec()].concat());
+        connection.decode_stream(2, (&update, false))
+    };
+    (0..20_000).for_each(|nth| update(4 * nth).unwrap());
+    let error = (0..20_000).find_map(|_| update(4).err()).unwrap();
+    assert_eq!(error.code, ErrorCode::H3_EXCESSIVE_LOAD);
 }
 
 /// Requests and responses through both sides, in random pieces and in a random order of streams.
