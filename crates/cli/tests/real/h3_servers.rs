@@ -63,6 +63,18 @@ fn bodies_redirects_and_head_work_over_http3() {
     assert_eq!((ended.count("/status/302"), ended.count("/status/200")), (10, 10), "{ended:#?}");
 }
 
+/// RFC 9218 5: the priority of a request is a field of it.
+#[test]
+fn the_server_receives_priorities() {
+    let server = Server::caddy(None);
+    let args = ["-c1", "-n3", "-H", "priority: u=1, i"];
+    let ended = run_trusting(&server, &[&[&*server.h3_url("/")], &args[..]].concat());
+    assert_eq!((ended.code, ended.count("/totals/ok")), (Some(0), 3), "{ended:#?}");
+    let log = server.into_access_log();
+    let has_priority = |line: &String| line.contains(r#""Priority":["u=1, i"]"#);
+    assert!(log.len() == 3 && log.iter().all(has_priority), "{log:#?}");
+}
+
 #[test]
 fn one_run_speaks_http11_h2_and_h3_at_once() {
     let server = Server::caddy(None);
