@@ -35,8 +35,12 @@ impl Peer {
             content_length: None,
         };
         let section = prepare(&head, "https").expect("a good head");
-        let mut client =
-            Client::new(Setup { table_bytes, grease: Some(table_bytes), ..Setup::new(REQUEST_COUNT) });
+        let mut client = Client::new(Setup {
+            table_bytes,
+            grease: Some(table_bytes),
+            has_grease_stream: true,
+            ..Setup::new(REQUEST_COUNT)
+        });
         client.set_stream_limit(u64::from(REQUEST_COUNT));
         let mut peer = Self { client, section, seen: Seen::default(), stopped: Vec::new() };
         (0..request_count).for_each(|nth| peer.ask(u64::from(nth % 2) * BODY_BYTES));

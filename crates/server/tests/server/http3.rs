@@ -99,7 +99,7 @@ impl Peer {
     }
 
     async fn talk(quic: Connection) -> Self {
-        let client = Client::new(Setup { grease: Some(5), ..Setup::new(200) });
+        let client = Client::new(Setup { grease: Some(5), has_grease_stream: true, ..Setup::new(200) });
         let mut control = quic.open_uni().await.unwrap();
         control.write_all(client.uni_output(2)).await.unwrap();
         // One that means nothing.

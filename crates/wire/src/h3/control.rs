@@ -110,7 +110,7 @@ impl Control {
         if setup.table_bytes > 0 {
             outputs.push(vec![QPACK_DECODER as u8]);
         }
-        if let Some(n) = setup.grease {
+        if let Some(n) = setup.grease.filter(|_| setup.has_grease_stream) {
             let mut output = Vec::new();
             varint::put(frame::grease(n), &mut output);
             outputs.push(output);

@@ -12,9 +12,10 @@ pub struct Setup {
     pub stream_count: u32,
     /// The dynamic table that the peer may fill (RFC 9204 3.2.3); 0: none, so that no response ever waits for another stream.
     pub table_bytes: u32,
-    /// Sends a setting and opens a stream that mean nothing, so that peers that reject what they do not know are found (RFC 9114 9): which of
-    /// them. `None`: neither.
+    /// Sends a setting that means nothing, so that peers that reject what they do not know are found (RFC 9114 7.2.4.1): which of them.
     pub grease: Option<u32>,
+    /// Opens a stream that means nothing as well (RFC 9114 6.2.3), where there is `grease`.
+    pub has_grease_stream: bool,
     /// A server accepts extended CONNECT (RFC 9220).
     pub has_extended_connect: bool,
 }
@@ -35,7 +36,13 @@ const H3_DATAGRAM: u64 = 0x33;
 impl Setup {
     /// Requests on `stream_count` streams at once, without a dynamic table.
     pub const fn new(stream_count: u32) -> Self {
-        Self { stream_count, table_bytes: 0, grease: None, has_extended_connect: false }
+        Self {
+            stream_count,
+            table_bytes: 0,
+            grease: None,
+            has_grease_stream: false,
+            has_extended_connect: false,
+        }
     }
 
     pub(super) fn table_bytes(&self) -> u32 {

@@ -329,7 +329,7 @@ fn resets() {
         let error = conversation.client.handle_reset(stream_id, ErrorCode::H3_NO_ERROR).unwrap_err();
         assert_eq!(error.code, ErrorCode::H3_CLOSED_CRITICAL_STREAM);
     }
-    let setup = Setup { table_bytes: 100, grease: Some(3), ..Setup::new(1) };
+    let setup = Setup { table_bytes: 100, grease: Some(3), has_grease_stream: true, ..Setup::new(1) };
     let mut conversation = Conversation::new(setup, RequestKind::Other, 1);
     for stream_id in [2, 6] {
         let error = conversation.client.handle_stop_sending(stream_id, ErrorCode::H3_NO_ERROR).unwrap_err();

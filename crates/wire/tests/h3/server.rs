@@ -227,9 +227,10 @@ fn a_client_and_a_server_understand_each_other() {
         (random >> 33) as usize % bound
     };
     for turn in 0..300 {
-        let mut client = Client::new(Setup { grease: Some(turn), ..Setup::new(4) });
+        let mut client = Client::new(Setup { grease: Some(turn), has_grease_stream: true, ..Setup::new(4) });
         client.set_stream_limit(4);
-        let mut connection = UniStreams::new(Setup { grease: Some(turn), ..Setup::new(4) });
+        let mut connection =
+            UniStreams::new(Setup { grease: Some(turn), has_grease_stream: true, ..Setup::new(4) });
         let body: Vec<u8> = (0..next(5000)).map(|at| at as u8).collect();
         let length = Some(body.len() as u64);
         let value = "v".repeat(next(300));

@@ -22,12 +22,15 @@ fn conversation(count: u32) -> Conversation {
 
 #[test]
 fn settings_announce_the_table() {
-    let setup = Setup { table_bytes: 100, grease: Some(2), ..Setup::new(7) };
+    let setup = Setup { table_bytes: 100, grease: Some(2), has_grease_stream: true, ..Setup::new(7) };
     let mut conversation = Conversation::new(setup, RequestKind::Other, 0);
     let settings = [6, 0x80, 4, 0, 0, 1, 0x40, 100, 7, 7, 0x40, 0x5f, 2];
     let control = [vec![0], frame(4, &settings)].concat();
     assert_eq!(conversation.outputs(), [control, vec![3], vec![0x40, 0x5f]]);
     assert_eq!(conversation.outputs(), [&b""[..], b"", b""]);
+    let mut setting_only =
+        Conversation::new(Setup { grease: Some(2), ..Setup::new(7) }, RequestKind::Other, 0);
+    assert_eq!(setting_only.outputs(), [[vec![0], frame(4, &[6, 0x80, 4, 0, 0, 0x40, 0x5f, 2])].concat()]);
     let mut plain = Conversation::with_requests(0);
     assert_eq!(plain.outputs(), [[vec![0], frame(4, &[6, 0x80, 4, 0, 0])].concat()]);
 }

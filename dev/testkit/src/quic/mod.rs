@@ -19,7 +19,7 @@ use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
-    RandomConnectionIdGenerator, ServerConfig, StreamEvent, StreamId, Transmit,
+    RandomConnectionIdGenerator, ServerConfig, Side, StreamEvent, StreamId, Transmit,
 };
 use squall_measure::{Cause, Phase};
 
@@ -158,6 +158,20 @@ impl Talk<'_> {
     /// Answers well after the next delay of the script.
     fn answer_later(&mut self) {
         self.is_later = true;
+    }
+
+    /// What has come on the client's control stream since this was asked last.
+    pub fn client_control(&mut self) -> Vec<u8> {
+        let first = StreamId::new(Side::Client, Dir::Uni, 0);
+        let mut receiving = self.connection.recv_stream(first);
+        let Ok(mut chunks) = receiving.read(true) else { return Vec::new() };
+        let mut bytes = Vec::new();
+        while let Ok(Some(chunk)) = chunks.next(usize::MAX) {
+            bytes.extend_from_slice(&chunk.bytes);
+        }
+        // What is due is sent after this in any case.
+        let _ = chunks.finalize();
+        bytes
     }
 
     /// Gives the response up.

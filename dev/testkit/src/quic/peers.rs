@@ -160,6 +160,12 @@ pub const PEERS: &[Peer] = &[
         ..GOOD
     },
     Peer {
+        section: "9114 7.2.4.1",
+        name: "a client that sends a setting that is unknown",
+        on_request: |talk| first(talk, |talk| answer_if(talk, has_reserved_setting)),
+        ..GOOD
+    },
+    Peer {
         section: "9114 5.2",
         name: "GOAWAY for the request that came",
         on_request: |talk| first(talk, |talk| talk.send_control(&[0x07, 0x01, 0x00])),
@@ -192,6 +198,28 @@ pub(super) const GOOD: Peer = Peer {
 /// Does this with the first request, and answers all others well.
 fn first(talk: &mut Talk<'_>, act: fn(&mut Talk<'_>)) {
     if talk.request_idx == 0 { act(talk) } else { talk.answer() }
+}
+
+/// Answers well if the beginning of the client's control stream is as expected; otherwise the connection ends.
+fn answer_if(talk: &mut Talk<'_>, is_expected: fn(&[u8]) -> bool) {
+    let control = talk.client_control();
+    if is_expected(&control) { talk.answer() } else { talk.close(H3_INTERNAL_ERROR) }
+}
+
+/// A control stream that begins with SETTINGS, one of which is of the kind 0x1f * N + 0x21.
+fn has_reserved_setting(control: &[u8]) -> bool {
+    let [0x00, 0x04, length, rest @ ..] = control else { return false };
+    let mut rest = &rest[..usize::from(*length).min(rest.len())];
+    std::iter::from_fn(|| Some((varint(&mut rest)?, varint(&mut rest)?)))
+        .any(|(id, _)| id >= 0x21 && (id - 0x21).is_multiple_of(0x1f))
+}
+
+/// Takes an integer (RFC 9000 16) off the front.
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let first = *rest.first()?;
+    let (bytes, after) = rest.split_at_checked(1 << (first >> 6))?;
+    *rest = after;
+    Some(bytes[1..].iter().fold(u64::from(first & 0x3f), |value, byte| value << 8 | u64::from(*byte)))
 }
 
 /// Three attempts that come to nothing are over before the run is taken for unreachable, which it is after a second.

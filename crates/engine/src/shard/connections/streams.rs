@@ -61,7 +61,9 @@ impl Connections {
     pub(in crate::shard) fn new_client(&self, conn_idx: usize) -> Client {
         if self.conns[conn_idx].cold.quic.is_some() {
             let table_bytes = self.prepared.load.connections.quic.table_bytes;
-            let setup = h3::Setup { table_bytes, ..h3::Setup::new(self.limits.stream_count) };
+            // A few bytes of each connection, the same in each run: servers must ignore the setting (RFC 9114 7.2.4.1).
+            let grease = Some(conn_idx as u32 % GREASE_COUNT);
+            let setup = h3::Setup { table_bytes, grease, ..h3::Setup::new(self.limits.stream_count) };
             return Client::H3(Box::new(h3::Client::new(setup)));
         }
         if !self.speaks_h2(conn_idx) {
@@ -332,6 +334,9 @@ pub(in crate::shard) fn stream_figures(recorder: &mut ShardRecorder, version: Ve
         Version::H3 => Some(&mut snapshot.http3),
     }
 }
+
+/// Of the reserved settings of HTTP/3, how many are sent by turns: these are short.
+const GREASE_COUNT: u32 = 64;
 
 #[cfg(test)]
 mod tests {
