@@ -29,10 +29,10 @@ fn a_handshake_with_a_retry_is_counted() {
 fn complaint(peer: &Peer) -> Option<String> {
     let server = QuicPeer::start(peer);
     let url = server.url();
-    let timeouts = ["--timeout", "500ms", "--connect-timeout", "5s"];
+    let defaults = ["-n", "3", "--timeout", "500ms", "--connect-timeout", "5s"];
     let is_set = |name: &str| peer.args.contains(&name);
-    let timeouts = timeouts.chunks(2).filter(|pair| !is_set(pair[0])).flatten().copied();
-    let args = [url.as_str(), "--insecure", "-c1", "-n3", "-d10s"].into_iter().chain(timeouts);
+    let defaults = defaults.chunks(2).filter(|pair| !is_set(pair[0])).flatten().copied();
+    let args = [url.as_str(), "--insecure", "-c1", "-d10s"].into_iter().chain(defaults);
     let ended = run(&args.chain(peer.args.iter().copied()).collect::<Vec<&str>>());
     // All failed before a connection was open: 4; some of what was counted: 5.
     if !matches!(ended.code, Some(0 | 4 | 5)) {

@@ -19,7 +19,7 @@ use bytes::BytesMut;
 use quinn_proto::crypto::rustls::QuicServerConfig;
 use quinn_proto::{
     Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, Incoming,
-    RandomConnectionIdGenerator, ServerConfig, Side, StreamEvent, StreamId, Transmit,
+    RandomConnectionIdGenerator, ServerConfig, Side, StreamEvent, StreamId, Transmit, TransportConfig,
 };
 use squall_measure::{Cause, Phase};
 
@@ -37,8 +37,16 @@ pub struct Peer {
     pub name: &'static str,
     /// What it does with the first packets of its first connections.
     pub greeting: Greeting,
+    /// What it does as soon as a handshake is complete, after its SETTINGS.
+    pub on_connected: fn(&mut Connection),
     /// What it does with each request: it answers well unless this says something else.
     pub on_request: fn(&mut Talk<'_>),
+    /// Changes quinn's settings of its transport.
+    pub transport: fn(&mut TransportConfig),
+    /// Changes its settings of TLS.
+    pub tls: fn(&mut rustls::ServerConfig),
+    /// Names in its certificate besides those of loopback.
+    pub name_count: usize,
     /// Flags that make the client meet it.
     pub args: &'static [&'static str],
     /// Failures that the client's three requests come to; the others succeed.
@@ -76,10 +84,14 @@ pub struct Talk<'a> {
     stream: StreamId,
     /// How many requests came before it, on all connections.
     pub request_idx: u64,
+    /// How many connections came before its own.
+    pub connection_idx: u64,
     /// Our control stream.
     control: Option<StreamId>,
     /// It is answered when its time comes.
     is_later: bool,
+    /// What follows when all of this has been sent.
+    next: Option<fn(&mut Talk<'_>)>,
 }
 
 /// A running [`Peer`]; stopped on drop.
@@ -174,6 +186,16 @@ impl Talk<'_> {
         bytes
     }
 
+    /// How many requests came before it on its connection.
+    pub fn stream_idx(&self) -> u64 {
+        self.stream.index()
+    }
+
+    /// Does this when what was sent until now has left: a later datagram has it.
+    pub fn then(&mut self, act: fn(&mut Talk<'_>)) {
+        self.next = Some(act);
+    }
+
     /// Gives the response up.
     pub fn reset(&mut self, code: u32) {
         self.connection.send_stream(self.stream).reset(code.into()).expect("the stream is open");
@@ -218,14 +240,26 @@ struct Loop {
     endpoint: Endpoint,
     config: Arc<EndpointConfig>,
     server_config: Arc<ServerConfig>,
-    connections: BTreeMap<usize, (ConnectionHandle, Connection, Option<StreamId>)>,
+    connections: BTreeMap<usize, Open>,
     request_count: u64,
     has_forgotten: bool,
 }
 
+/// One connection.
+struct Open {
+    handle: ConnectionHandle,
+    connection: Connection,
+    /// How many were complete before it.
+    idx: u64,
+    /// Our control stream, once the handshake is complete.
+    control: Option<StreamId>,
+    /// What follows on which request when all has been sent.
+    next: Vec<(StreamId, fn(&mut Talk<'_>))>,
+}
+
 impl Loop {
     fn new(peer: Peer, script: Script, socket: UdpSocket) -> Self {
-        let server_config = Arc::new(server_config());
+        let server_config = Arc::new(server_config(&peer));
         let mut config = EndpointConfig::default();
         // One that forgets its connections must still know its ids, to answer them with a stateless reset.
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
@@ -271,10 +305,9 @@ impl Loop {
             && at <= Instant::now()
         {
             self.due.pop();
-            let Some((_, connection, control)) = self.connections.get_mut(&key) else { continue };
-            let (control, request_idx) = (*control, self.request_count);
-            discard_request(connection, stream);
-            Talk { connection, stream, request_idx, control, is_later: false }.answer();
+            let Some(open) = self.connections.get_mut(&key) else { continue };
+            discard_request(&mut open.connection, stream);
+            open.talk(stream, self.request_count).answer();
             self.drive_one(key);
             self.served.requests.push(ServedRequest { received, delay: received.elapsed() });
         }
@@ -295,8 +328,8 @@ impl Loop {
         match self.endpoint.handle(Instant::now(), from, None, None, data, &mut out) {
             Some(DatagramEvent::NewConnection(incoming)) => self.greet(incoming, from),
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                if let Some((_, connection, _)) = self.connections.get_mut(&handle.0) {
-                    connection.handle_event(event);
+                if let Some(open) = self.connections.get_mut(&handle.0) {
+                    open.connection.handle_event(event);
                 }
             }
             Some(DatagramEvent::Response(transmit)) => self.send(&transmit, &out),
@@ -321,10 +354,19 @@ impl Loop {
                 answer
             }
             greeting => {
-                let config = (greeting == Greeting::ForgetTickets).then(|| Arc::new(server_config()));
+                let is_new = greeting == Greeting::ForgetTickets;
+                let config = is_new.then(|| Arc::new(server_config(&self.peer)));
                 let accepted = self.endpoint.accept(incoming, Instant::now(), &mut out, config);
-                if let Ok((handle, connection)) = accepted {
-                    self.connections.insert(handle.0, (handle, connection, None));
+                match accepted {
+                    Ok((handle, connection)) => {
+                        let open = Open { handle, connection, idx: 0, control: None, next: Vec::new() };
+                        self.connections.insert(handle.0, open);
+                    }
+                    Err(error) => {
+                        if let Some(answer) = error.response {
+                            self.send(&answer, &out);
+                        }
+                    }
                 }
                 return;
             }
@@ -351,65 +393,102 @@ impl Loop {
                 return;
             }
         }
-        self.connections.retain(|_, (_, connection, _)| !connection.is_drained());
+        self.connections.retain(|_, open| !open.connection.is_drained());
     }
 
     fn drive_one(&mut self, key: usize) {
-        let Some((handle, mut connection, mut control)) = self.connections.remove(&key) else { return };
+        let Some(mut open) = self.connections.remove(&key) else { return };
         let now = Instant::now();
-        if connection.poll_timeout().is_some_and(|at| at <= now) {
-            connection.handle_timeout(now);
+        if open.connection.poll_timeout().is_some_and(|at| at <= now) {
+            open.connection.handle_timeout(now);
         }
-        while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = self.endpoint.handle_event(handle, event) {
-                connection.handle_event(answer);
+        while let Some(event) = open.connection.poll_endpoint_events() {
+            if let Some(answer) = self.endpoint.handle_event(open.handle, event) {
+                open.connection.handle_event(answer);
             }
         }
-        while let Some(event) = connection.poll() {
+        while let Some(event) = open.connection.poll() {
             match event {
-                Event::Connected => {
-                    self.served.connection_count += 1;
-                    let stream = connection.streams().open(Dir::Uni).expect("the client allows some");
-                    connection.send_stream(stream).write(SETTINGS).expect("a few bytes fit");
-                    control = Some(stream);
-                }
+                Event::Connected => self.begin(&mut open),
                 Event::Stream(StreamEvent::Opened { dir: Dir::Bi }) => {
-                    while let Some(stream) = connection.streams().accept(Dir::Bi) {
-                        let request_idx = self.request_count;
-                        self.request_count += 1;
-                        if self.peer.greeting != Greeting::ForgetAll || self.has_forgotten {
-                            let connection = &mut connection;
-                            let mut talk = Talk { connection, stream, request_idx, control, is_later: false };
-                            (self.peer.on_request)(&mut talk);
-                            if talk.is_later {
-                                let delays = &self.script.delays;
-                                let at = self.received + delays[request_idx as usize % delays.len()];
-                                self.due.push(Reverse((at, key, stream, self.received)));
-                            }
-                        }
+                    while let Some(stream) = open.connection.streams().accept(Dir::Bi) {
+                        self.on_request(key, &mut open, stream);
                     }
                 }
                 _ => {}
             }
         }
+        self.transmit(&mut open, now);
+        while let Some((stream, act)) = open.next.pop() {
+            let mut talk = open.talk(stream, self.request_count);
+            act(&mut talk);
+            let next = talk.next;
+            open.next.extend(next.map(|act| (stream, act)));
+            self.transmit(&mut open, now);
+        }
+        self.connections.insert(key, open);
+    }
+
+    fn begin(&mut self, open: &mut Open) {
+        open.idx = self.served.connection_count;
+        self.served.connection_count += 1;
+        let stream = open.connection.streams().open(Dir::Uni).expect("the client allows some");
+        open.connection.send_stream(stream).write(SETTINGS).expect("a few bytes fit");
+        open.control = Some(stream);
+        (self.peer.on_connected)(&mut open.connection);
+    }
+
+    fn on_request(&mut self, key: usize, open: &mut Open, stream: StreamId) {
+        let request_idx = self.request_count;
+        self.request_count += 1;
+        if self.peer.greeting == Greeting::ForgetAll && !self.has_forgotten {
+            return;
+        }
+        let mut talk = open.talk(stream, request_idx);
+        (self.peer.on_request)(&mut talk);
+        if talk.is_later {
+            let delays = &self.script.delays;
+            let at = self.received + delays[request_idx as usize % delays.len()];
+            self.due.push(Reverse((at, key, stream, self.received)));
+        }
+        let next = talk.next;
+        open.next.extend(next.map(|act| (stream, act)));
+    }
+
+    fn transmit(&self, open: &mut Open, now: Instant) {
         let mut out = Vec::new();
-        while let Some(transmit) = connection.poll_transmit(now, 1, &mut out) {
+        while let Some(transmit) = open.connection.poll_transmit(now, 1, &mut out) {
             self.send(&transmit, &out);
             out.clear();
         }
-        self.connections.insert(key, (handle, connection, control));
+    }
+}
+
+impl Open {
+    fn talk(&mut self, stream: StreamId, request_idx: u64) -> Talk<'_> {
+        let Self { connection, idx, control, .. } = self;
+        let (connection_idx, control) = (*idx, *control);
+        Talk { connection, stream, request_idx, connection_idx, control, is_later: false, next: None }
     }
 }
 
 /// With a certificate and with session tickets of its own.
-fn server_config() -> ServerConfig {
-    let identity = Authority::new().issue(&["localhost", "127.0.0.1"], Validity::Current);
+fn server_config(peer: &Peer) -> ServerConfig {
+    let more = (0..peer.name_count).map(|nth| format!("{nth}.of-many-names.example"));
+    let names: Vec<String> = ["localhost", "127.0.0.1"].map(str::to_owned).into_iter().chain(more).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let identity = Authority::new().issue(&names, Validity::Current);
     let mut tls = identity.server_config(&[&rustls::version::TLS13]);
     tls.alpn_protocols = vec![b"h3".to_vec()];
     // RFC 9001 4.6.1: the only value but 0.
     tls.max_early_data_size = u32::MAX;
+    (peer.tls)(&mut tls);
     let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is what QUIC needs");
-    ServerConfig::with_crypto(Arc::new(crypto))
+    let mut config = ServerConfig::with_crypto(Arc::new(crypto));
+    let mut transport = TransportConfig::default();
+    (peer.transport)(&mut transport);
+    config.transport_config(Arc::new(transport));
+    config
 }
 
 /// Takes a request off its stream: only streams that were read to their end make way for more (RFC 9000 4.6).

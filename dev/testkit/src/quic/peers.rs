@@ -1,11 +1,17 @@
 //! The table of QUIC servers.
 
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use quinn_proto::{Connection, Dir, IdleTimeout};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use squall_measure::Cause::*;
 use squall_measure::Phase::*;
 
 use super::{Greeting, OK, Peer, Talk};
 
-/// Every server. The client makes three requests, one after the other, on one connection at a time.
+/// Every server. The client makes three requests, one after the other, on one connection at a time, unless its flags say otherwise.
 pub const PEERS: &[Peer] = &[
     Peer { name: "a good server", ..GOOD },
     // RFC 9000: before there is a connection.
@@ -65,6 +71,174 @@ pub const PEERS: &[Peer] = &[
         ..GOOD
     },
     Peer { section: "9001 4.6.2", name: "tickets of no use", greeting: Greeting::ForgetTickets, ..GOOD },
+    // RFC 9000 and 9001: handshakes.
+    Peer {
+        section: "9000 8.1",
+        name: "a certificate that needs more than the server may send at first",
+        name_count: 300,
+        ..GOOD
+    },
+    Peer {
+        section: "9001 4.8",
+        name: "an alert within the handshake",
+        tls: |tls| tls.cert_resolver = Arc::new(NoCertificate),
+        failures: &[(TlsAlert, TlsHandshaking); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9001 8.1",
+        name: "another protocol of applications",
+        tls: |tls| tls.alpn_protocols = vec![b"hq-interop".to_vec()],
+        failures: &[(VersionNotNegotiated, TlsHandshaking); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 10.2",
+        name: "connections that are closed after the handshake",
+        on_connected: |connection| close(connection, H3_INTERNAL_ERROR),
+        on_request: |_| {},
+        failures: &[(ConnectionClosed, Waiting); 3],
+        ..GOOD
+    },
+    // RFC 9000: streams and their limits.
+    Peer {
+        section: "9000 4.6",
+        name: "no streams at first",
+        transport: |transport| {
+            transport.max_concurrent_bidi_streams(0_u8.into());
+        },
+        on_connected: |connection| connection.set_max_concurrent_streams(Dir::Bi, 10_u8.into()),
+        ..GOOD
+    },
+    Peer {
+        section: "9000 4.6",
+        name: "no streams at all",
+        transport: |transport| {
+            transport.max_concurrent_bidi_streams(0_u8.into());
+        },
+        failures: &[(Timeout, Blocked); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 4.1",
+        name: "a window that never opens for an upload",
+        transport: |transport| {
+            transport.stream_receive_window(1000_u16.into());
+        },
+        on_request: |_| {},
+        args: UPLOAD,
+        failures: &[(Timeout, Sending); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 10.2",
+        name: "a connection that is closed while a body is sent",
+        transport: |transport| {
+            transport.stream_receive_window(1000_u16.into());
+        },
+        on_request: |talk| talk.close(H3_INTERNAL_ERROR),
+        args: UPLOAD,
+        failures: &[(ConnectionClosed, Sending); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 10.2",
+        name: "a connection that is closed within the body of a response",
+        on_request: |talk| {
+            first(talk, |talk| {
+                talk.send(HALF, false);
+                talk.then(|talk| talk.close(H3_INTERNAL_ERROR));
+            });
+        },
+        failures: &[(ConnectionClosed, Receiving)],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 10.1",
+        name: "silence for longer than the idle timeout, within a response",
+        transport: |transport| {
+            transport.max_idle_timeout(IdleTimeout::try_from(IDLE).ok());
+        },
+        on_request: |talk| first(talk, |talk| talk.send(HALF, false)),
+        args: &["--timeout", "5s"],
+        failures: &[(ConnectionClosed, Receiving)],
+        ..GOOD
+    },
+    // RFC 9204: QPACK.
+    Peer {
+        section: "9204 4.3",
+        name: "an insertion into a table that is not offered",
+        on_request: |talk| first(talk, |talk| talk.open_uni(&[0x02, 0xc0, 0x01, b'x'])),
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 3.2.3",
+        name: "a table that is larger than offered",
+        // 200 bytes.
+        on_request: |talk| first(talk, |talk| talk.open_uni(&[0x02, 0x3f, 0xa9, 0x01])),
+        args: &["--qpack-table", "100"],
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 4.4.3",
+        name: "acknowledgements of insertions that were never made",
+        on_request: |talk| first(talk, |talk| talk.open_uni(&[0x03, 0x01])),
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 4.4.1",
+        name: "an acknowledgement of a section without a table",
+        on_request: |talk| first(talk, |talk| talk.open_uni(&[0x03, 0x80])),
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 2.2.3",
+        name: "a response that refers to a table that is not offered",
+        on_request: |talk| first(talk, |talk| talk.send(OF_TABLE, true)),
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 2.1.2",
+        name: "responses that wait for the table",
+        on_request: |talk| {
+            talk.send(OF_TABLE, true);
+            if talk.stream_idx() == 0 {
+                talk.then(|talk| talk.open_uni(INSERTION));
+            }
+        },
+        args: &["--qpack-table", "4096"],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 2.1.2",
+        name: "a response that waits for the table for ever",
+        on_request: |talk| first(talk, |talk| talk.send(OF_TABLE, true)),
+        args: &["--qpack-table", "4096"],
+        // The response has begun, but its head cannot be read.
+        failures: &[(Timeout, Receiving)],
+        ..GOOD
+    },
+    Peer {
+        section: "9204 2.1.2",
+        name: "more responses that wait for the table than may",
+        transport: |transport| {
+            transport.max_concurrent_bidi_streams(200_u8.into());
+        },
+        on_request: |talk| talk.send(OF_TABLE, true),
+        args: &["--qpack-table", "4096", "--streams", "101", "-n", "101"],
+        failures: &{
+            let mut all = [(HttpProtocol, Receiving); 101];
+            // The first one beyond the limit is never read.
+            all[100] = (HttpProtocol, Waiting);
+            all
+        },
+        ..GOOD
+    },
     // RFC 9114: on a connection.
     Peer {
         section: "9114 4.1.1",
@@ -183,13 +357,65 @@ pub const PEERS: &[Peer] = &[
         counts: &[("connections", 2)],
         ..GOOD
     },
+    Peer {
+        section: "9114 5.2",
+        name: "GOAWAY with many requests in flight",
+        on_request: |talk| {
+            if talk.request_idx == 0 {
+                talk.send_control(&[0x07, 0x01, 0x10]);
+            }
+            if talk.connection_idx > 0 || talk.stream_idx() < 4 {
+                talk.answer();
+            }
+        },
+        args: &["--streams", "10", "-n", "20"],
+        counts: &[("connections", 2)],
+        ..GOOD
+    },
+    Peer {
+        section: "9114 5.2",
+        name: "a notice of the end, and the end",
+        on_request: |talk| {
+            if talk.request_idx == 0 {
+                talk.send_control(&[0x07, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfc]);
+                talk.then(|talk| {
+                    talk.send_control(&[0x07, 0x01, 0x04]);
+                    talk.answer();
+                });
+            } else {
+                talk.answer();
+            }
+        },
+        counts: &[("connections", 2)],
+        ..GOOD
+    },
+    Peer {
+        section: "9114 5.2",
+        name: "GOAWAY that rises",
+        on_request: |talk| first(talk, |talk| talk.send_control(&[0x07, 0x01, 0x04, 0x07, 0x01, 0x08])),
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9218 7.2",
+        name: "PRIORITY_UPDATE from a server",
+        on_request: |talk| {
+            first(talk, |talk| talk.send_control(&[0x80, 0x0f, 0x07, 0x00, 0x04, 0x00, b'u', b'=', b'1']));
+        },
+        failures: &[(HttpProtocol, Waiting)],
+        ..GOOD
+    },
 ];
 
 pub(super) const GOOD: Peer = Peer {
     section: "9114 4.1",
     name: "",
     greeting: Greeting::Accept,
+    on_connected: |_| {},
     on_request: |talk| talk.answer(),
+    transport: |_| {},
+    tls: |_| {},
+    name_count: 0,
     args: &[],
     failures: &[],
     counts: &[],
@@ -198,6 +424,20 @@ pub(super) const GOOD: Peer = Peer {
 /// Does this with the first request, and answers all others well.
 fn first(talk: &mut Talk<'_>, act: fn(&mut Talk<'_>)) {
     if talk.request_idx == 0 { act(talk) } else { talk.answer() }
+}
+
+fn close(connection: &mut Connection, code: u32) {
+    connection.close(Instant::now(), code.into(), bytes::Bytes::new());
+}
+
+/// It has none for any name.
+#[derive(Debug)]
+struct NoCertificate;
+
+impl ResolvesServerCert for NoCertificate {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        None
+    }
 }
 
 /// Answers well if the beginning of the client's control stream is as expected; otherwise the connection ends.
@@ -224,6 +464,29 @@ fn varint(rest: &mut &[u8]) -> Option<u64> {
 
 /// Three attempts that come to nothing are over before the run is taken for unreachable, which it is after a second.
 const BRIEF: &[&str] = &["--connect-timeout", "200ms"];
+
+/// More than the window of servers that are to be uploaded to slowly.
+const UPLOAD: &[&str] = &[
+    "-X",
+    "POST",
+    "--body",
+    match std::str::from_utf8(&[b'x'; 5000]) {
+        Ok(text) => text,
+        Err(_) => "",
+    },
+];
+
+/// Shorter than any request takes here.
+const IDLE: Duration = Duration::from_millis(300);
+
+/// A response whose body has sixteen bytes, of which one comes.
+const HALF: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9, 0x00, 0x10, b'x'];
+
+/// HEADERS with `:status: 200` and the first entry of QPACK's table, where that may have 4,096 bytes.
+const OF_TABLE: &[u8] = &[0x01, 0x04, 0x02, 0x00, 0xd9, 0x80];
+
+/// QPACK's encoder stream: a capacity of 100 bytes, and `custom: value`.
+const INSERTION: &[u8] = b"\x02\x3f\x45\x46custom\x05value";
 
 const H3_INTERNAL_ERROR: u32 = 0x102;
 const H3_REQUEST_REJECTED: u32 = 0x10b;
