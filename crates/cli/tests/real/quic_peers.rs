@@ -25,6 +25,19 @@ fn a_handshake_with_a_retry_is_counted() {
     assert_eq!(ended.count("/totals/quic/retries"), 10, "{ended:#?}");
 }
 
+#[test]
+fn a_move_without_a_new_connection_id_is_survived() {
+    let peer = PEERS.iter().find(|peer| peer.withholds_ids).unwrap();
+    let server = QuicPeer::start(peer);
+    let args = ["-c1", "-d2s", "--insecure", "--migrate", "100ms"];
+    let ended = run(&[&[&*server.url()], &args[..]].concat());
+    let count = |name: &str| ended.count(&format!("/totals/{name}"));
+    assert_eq!((ended.code, count("failed"), count("quic/connections")), (Some(0), 0, 1), "{ended:#?}");
+    let (moved, survived) = (count("quic/migrations"), count("quic/migrations_survived"));
+    // The last move may come too late for an answer.
+    assert!(moved >= 2 && survived <= moved && survived + 1 >= moved, "{moved} {survived}");
+}
+
 /// What is wrong about a run against this peer, if anything is.
 fn complaint(peer: &Peer) -> Option<String> {
     let server = QuicPeer::start(peer);

@@ -3,6 +3,7 @@
 //! Owns: the server ([`QuicPeer`]), a thread that drives quinn-proto's state machines on a UDP socket. The table is [`PEERS`]. What is said above QUIC is
 //! written by hand there, so that nothing is taken from the codec that is tested.
 
+mod forge;
 mod peers;
 mod relay;
 
@@ -22,6 +23,8 @@ use quinn_proto::{
     RandomConnectionIdGenerator, ServerConfig, Side, StreamEvent, StreamId, Transmit, TransportConfig,
 };
 use squall_measure::{Cause, Phase};
+
+use forge::{ForgedConfig, Forgery};
 
 use crate::{Authority, Script, Served, ServedRequest, Validity};
 
@@ -45,6 +48,12 @@ pub struct Peer {
     pub transport: fn(&mut TransportConfig),
     /// Changes its settings of TLS.
     pub tls: fn(&mut rustls::ServerConfig),
+    /// Changes its transport parameters, as they are encoded.
+    pub parameters: fn(&mut Vec<u8>),
+    /// Frames that its first Handshake packet has in the place of its own; empty: that has its own.
+    pub handshake_frames: &'static [u8],
+    /// Issues no connection ids besides the first.
+    pub withholds_ids: bool,
     /// Names in its certificate besides those of loopback.
     pub name_count: usize,
     /// Flags that make the client meet it.
@@ -68,6 +77,10 @@ pub enum Greeting {
     Refuse,
     /// A version negotiation packet with these versions.
     Negotiate(&'static [u32]),
+    /// A handshake, and after its first packets one of version negotiation.
+    LateNegotiation,
+    /// A handshake, and after its first packets a Retry packet.
+    LateRetry,
     /// These bytes, each time.
     Bytes(&'static [u8]),
     /// A handshake each time, after which its tickets and their early data are forgotten.
@@ -90,6 +103,7 @@ pub struct Talk<'a> {
     control: Option<StreamId>,
     /// It is answered when its time comes.
     is_later: bool,
+    forgery: &'a Forgery,
     /// What follows when all of this has been sent.
     next: Option<fn(&mut Talk<'_>)>,
 }
@@ -191,6 +205,13 @@ impl Talk<'_> {
         self.stream.index()
     }
 
+    /// Sends a packet with these frames of QUIC, 200 bytes of them at most.
+    pub fn forge(&mut self, frames: &'static [u8]) {
+        self.forgery.set(frames);
+        // Something to send: it is replaced, and nothing misses it.
+        self.open_uni(&[0x21; 250]);
+    }
+
     /// Does this when what was sent until now has left: a later datagram has it.
     pub fn then(&mut self, act: fn(&mut Talk<'_>)) {
         self.next = Some(act);
@@ -243,6 +264,7 @@ struct Loop {
     connections: BTreeMap<usize, Open>,
     request_count: u64,
     has_forgotten: bool,
+    forgery: Forgery,
 }
 
 /// One connection.
@@ -259,7 +281,8 @@ struct Open {
 
 impl Loop {
     fn new(peer: Peer, script: Script, socket: UdpSocket) -> Self {
-        let server_config = Arc::new(server_config(&peer));
+        let forgery = Forgery::default();
+        let server_config = Arc::new(server_config(&peer, &forgery));
         let mut config = EndpointConfig::default();
         // One that forgets its connections must still know its ids, to answer them with a stateless reset.
         config.cid_generator(|| Box::new(RandomConnectionIdGenerator::new(8)));
@@ -278,6 +301,7 @@ impl Loop {
             connections: BTreeMap::new(),
             request_count: 0,
             has_forgotten: false,
+            forgery,
         }
     }
 
@@ -307,7 +331,7 @@ impl Loop {
             self.due.pop();
             let Some(open) = self.connections.get_mut(&key) else { continue };
             discard_request(&mut open.connection, stream);
-            open.talk(stream, self.request_count).answer();
+            open.talk(stream, self.request_count, &self.forgery).answer();
             self.drive_one(key);
             self.served.requests.push(ServedRequest { received, delay: received.elapsed() });
         }
@@ -326,7 +350,10 @@ impl Loop {
         let mut out = Vec::new();
         let data = BytesMut::from(datagram);
         match self.endpoint.handle(Instant::now(), from, None, None, data, &mut out) {
-            Some(DatagramEvent::NewConnection(incoming)) => self.greet(incoming, from),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.greet(incoming, from);
+                self.follow_up(datagram, from);
+            }
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
                 if let Some(open) = self.connections.get_mut(&handle.0) {
                     open.connection.handle_event(event);
@@ -335,6 +362,30 @@ impl Loop {
             Some(DatagramEvent::Response(transmit)) => self.send(&transmit, &out),
             None => {}
         }
+    }
+
+    /// Sends what a client must ignore, as it has received the first packets of a handshake.
+    fn follow_up(&mut self, datagram: &[u8], from: SocketAddr) {
+        let answer = match self.peer.greeting {
+            Greeting::LateNegotiation => version_negotiation(datagram, &[0x6b33_43cf]),
+            Greeting::LateRetry => self.retry(datagram, from),
+            _ => return,
+        };
+        self.drive();
+        // As good as lost.
+        let _ = self.socket.send_to(&answer, from);
+    }
+
+    /// The Retry packet that another server would have answered with.
+    fn retry(&self, datagram: &[u8], from: SocketAddr) -> Vec<u8> {
+        let server_config = Some(Arc::clone(&self.server_config));
+        let mut endpoint = Endpoint::new(Arc::clone(&self.config), server_config, true, None);
+        let (mut out, data) = (Vec::new(), BytesMut::from(datagram));
+        let event = endpoint.handle(Instant::now(), from, None, None, data, &mut out);
+        let Some(DatagramEvent::NewConnection(incoming)) = event else { return Vec::new() };
+        let retry = endpoint.retry(incoming, &mut out).expect("it has no token yet");
+        out.truncate(retry.size);
+        out
     }
 
     fn greet(&mut self, incoming: Incoming, from: SocketAddr) {
@@ -355,7 +406,7 @@ impl Loop {
             }
             greeting => {
                 let is_new = greeting == Greeting::ForgetTickets;
-                let config = is_new.then(|| Arc::new(server_config(&self.peer)));
+                let config = is_new.then(|| Arc::new(server_config(&self.peer, &self.forgery)));
                 let accepted = self.endpoint.accept(incoming, Instant::now(), &mut out, config);
                 match accepted {
                     Ok((handle, connection)) => {
@@ -420,7 +471,7 @@ impl Loop {
         }
         self.transmit(&mut open, now);
         while let Some((stream, act)) = open.next.pop() {
-            let mut talk = open.talk(stream, self.request_count);
+            let mut talk = open.talk(stream, self.request_count, &self.forgery);
             act(&mut talk);
             let next = talk.next;
             open.next.extend(next.map(|act| (stream, act)));
@@ -444,7 +495,7 @@ impl Loop {
         if self.peer.greeting == Greeting::ForgetAll && !self.has_forgotten {
             return;
         }
-        let mut talk = open.talk(stream, request_idx);
+        let mut talk = open.talk(stream, request_idx, &self.forgery);
         (self.peer.on_request)(&mut talk);
         if talk.is_later {
             let delays = &self.script.delays;
@@ -465,15 +516,16 @@ impl Loop {
 }
 
 impl Open {
-    fn talk(&mut self, stream: StreamId, request_idx: u64) -> Talk<'_> {
+    fn talk<'a>(&'a mut self, stream: StreamId, request_idx: u64, forgery: &'a Forgery) -> Talk<'a> {
         let Self { connection, idx, control, .. } = self;
         let (connection_idx, control) = (*idx, *control);
-        Talk { connection, stream, request_idx, connection_idx, control, is_later: false, next: None }
+        let (is_later, next) = (false, None);
+        Talk { connection, stream, request_idx, connection_idx, control, is_later, forgery, next }
     }
 }
 
 /// With a certificate and with session tickets of its own.
-fn server_config(peer: &Peer) -> ServerConfig {
+fn server_config(peer: &Peer, forgery: &Forgery) -> ServerConfig {
     let more = (0..peer.name_count).map(|nth| format!("{nth}.of-many-names.example"));
     let names: Vec<String> = ["localhost", "127.0.0.1"].map(str::to_owned).into_iter().chain(more).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -483,7 +535,10 @@ fn server_config(peer: &Peer) -> ServerConfig {
     // RFC 9001 4.6.1: the only value but 0.
     tls.max_early_data_size = u32::MAX;
     (peer.tls)(&mut tls);
-    let crypto = QuicServerConfig::try_from(tls).expect("TLS 1.3 is what QUIC needs");
+    let tls = Arc::new(tls);
+    let plain = QuicServerConfig::try_from(Arc::clone(&tls)).expect("TLS 1.3 is what QUIC needs");
+    let forgery = forgery.clone();
+    let crypto = ForgedConfig { peer: *peer, tls, plain: Arc::new(plain), forgery };
     let mut config = ServerConfig::with_crypto(Arc::new(crypto));
     let mut transport = TransportConfig::default();
     (peer.transport)(&mut transport);

@@ -8,6 +8,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use squall_measure::Cause::*;
 use squall_measure::Phase::*;
+use squall_measure::{Cause, Phase};
 
 use super::{Greeting, OK, Peer, Talk};
 
@@ -98,6 +99,261 @@ pub const PEERS: &[Peer] = &[
         on_connected: |connection| close(connection, H3_INTERNAL_ERROR),
         on_request: |_| {},
         failures: &[(ConnectionClosed, Waiting); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 6.2",
+        name: "version negotiation after the first packets",
+        greeting: Greeting::LateNegotiation,
+        counts: &[("version_negotiations", 1), ("connections", 1)],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 17.2.5.2",
+        name: "a Retry after the first packets",
+        greeting: Greeting::LateRetry,
+        counts: &[("retries", 1), ("connections", 1)],
+        ..GOOD
+    },
+    // RFC 9000 18.2: transport parameters.
+    Peer {
+        section: "9000 7.4",
+        name: "a transport parameter twice",
+        parameters: |parameters| parameters.extend([0x0b, 0x01, 0x05, 0x0b, 0x01, 0x05]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18",
+        name: "transport parameters that end too early",
+        parameters: |parameters| parameters.extend([0x0b, 0x04, 0x05]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18.2",
+        name: "an acknowledgement delay exponent of 21",
+        parameters: |parameters| set_parameter(parameters, 0x0a, &[21]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18.2",
+        name: "an acknowledgement delay of 2^14 ms",
+        parameters: |parameters| set_parameter(parameters, 0x0b, &[0x80, 0x00, 0x40, 0x00]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18.2",
+        name: "room for one connection id",
+        parameters: |parameters| set_parameter(parameters, 0x0e, &[1]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18.2",
+        name: "datagrams of less than 1,200 bytes",
+        parameters: |parameters| set_parameter(parameters, 0x03, &[0x44, 0xaf]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 18.2",
+        name: "more than 2^60 streams",
+        parameters: |parameters| set_parameter(parameters, 0x08, &[0xd0, 0, 0, 0, 0, 0, 0, 1]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 7.3",
+        name: "another connection id than the client began with",
+        parameters: |parameters| set_parameter(parameters, 0x00, &[7; 8]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 7.3",
+        name: "no connection id that the client began with",
+        parameters: |parameters| drop_parameter(parameters, 0x00),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 7.3",
+        name: "a Retry in the parameters that never was",
+        parameters: |parameters| set_parameter(parameters, 0x10, &[7; 8]),
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    // RFC 9000 19: frames.
+    Peer {
+        section: "9000 12.4",
+        name: "data of a stream in a Handshake packet",
+        handshake_frames: &[0x0a, 0x00, 0x01, b'x'],
+        failures: BROKEN_HANDSHAKES,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 10.2.3",
+        name: "a transport error within the handshake",
+        handshake_frames: &[0x1c, 0x01, 0x00, 0x00],
+        failures: &[(ConnectionClosed, TlsHandshaking); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 20.1",
+        name: "a refusal within the handshake",
+        handshake_frames: &[0x1c, 0x02, 0x00, 0x00],
+        failures: &[(ConnectionRefused, TlsHandshaking); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9001 4.8",
+        name: "an alert after the handshake",
+        // CRYPTO_ERROR with certificate_required.
+        on_request: |talk| talk.forge(&[0x1c, 0x41, 0x74, 0x00, 0x00]),
+        failures: &[(TlsAlert, Waiting); 3],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 20.1",
+        name: "a connection that is closed with a transport error",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x1c, 0x01, 0x00, 0x00])),
+        failures: &[(ConnectionClosed, Waiting)],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 20.1",
+        name: "a transport that closes the connection without an error, within a response",
+        on_request: |talk| {
+            first(talk, |talk| {
+                talk.send(HALF, false);
+                talk.then(|talk| talk.forge(&[0x1c, 0x00, 0x00, 0x00]));
+            });
+        },
+        failures: &[(ConnectionClosed, Receiving)],
+        ..GOOD
+    },
+    Peer {
+        section: "9000 4.1",
+        name: "more data of a stream than the window has room for",
+        on_request: |talk| {
+            first(talk, |talk| {
+                talk.forge(&[0x0e, 0x00, 0xc0, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, b'x'])
+            })
+        },
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 4.6",
+        name: "more streams than the client allows",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x0a, 0x80, 0x40, 0x00, 0x03, 0x01, 0x21])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 4.5",
+        name: "data beyond the end of a stream",
+        on_request: |talk| {
+            first(talk, |talk| talk.forge(&[0x0f, 0x00, 0x05, 0x01, b'x', 0x0e, 0x00, 0x09, 0x01, b'x']))
+        },
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.8",
+        name: "data on a stream that only the client sends on",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x0a, 0x02, 0x01, b'x'])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.4",
+        name: "a reset of a stream that only the client sends on",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x04, 0x02, 0x00, 0x00])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.5",
+        name: "STOP_SENDING of a stream that only the server sends on",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x05, 0x03, 0x00])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 12.4",
+        name: "a frame of an unknown type",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x21])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 13.1",
+        name: "acknowledgements of packets that were never sent",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x02, 0x80, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.3.1",
+        name: "acknowledgements of packets below zero",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x02, 0x00, 0x00, 0x00, 0x05])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.11",
+        name: "MAX_STREAMS beyond 2^60",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x12, 0xd0, 0, 0, 0, 0, 0, 0, 1])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.7",
+        name: "NEW_TOKEN without a token",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x07, 0x00])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 7.5",
+        name: "more of the handshake than can be kept",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x06, 0x80, 0x10, 0x00, 0x00, 0x01, b'x'])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.16",
+        name: "RETIRE_CONNECTION_ID of one that was never issued",
+        on_request: |talk| first(talk, |talk| talk.forge(&[0x19, 0x40, 0x50])),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 19.15",
+        name: "a connection id that retires itself",
+        on_request: |talk| first(talk, |talk| talk.forge(const { &connection_ids::<28>(9, 10) })),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 5.1.1",
+        name: "more connection ids than the client has room for",
+        on_request: |talk| first(talk, |talk| talk.forge(const { &connection_ids::<168>(9, 0) })),
+        failures: BROKEN_QUIC,
+        ..GOOD
+    },
+    Peer {
+        section: "9000 9.5",
+        name: "no connection ids for a client that moves",
+        withholds_ids: true,
+        transport: |transport| {
+            transport.max_concurrent_bidi_streams(100_000_u32.into());
+        },
+        args: &["--migrate", "50ms", "-n", "300", "--timeout", "5s"],
         ..GOOD
     },
     // RFC 9000: streams and their limits.
@@ -415,6 +671,9 @@ pub(super) const GOOD: Peer = Peer {
     on_request: |talk| talk.answer(),
     transport: |_| {},
     tls: |_| {},
+    parameters: |_| {},
+    handshake_frames: &[],
+    withholds_ids: false,
     name_count: 0,
     args: &[],
     failures: &[],
@@ -424,6 +683,46 @@ pub(super) const GOOD: Peer = Peer {
 /// Does this with the first request, and answers all others well.
 fn first(talk: &mut Talk<'_>, act: fn(&mut Talk<'_>)) {
     if talk.request_idx == 0 { act(talk) } else { talk.answer() }
+}
+
+/// Puts a transport parameter (RFC 9000 18) in the place of any with the same id, which has one byte.
+fn set_parameter(parameters: &mut Vec<u8>, id: u8, value: &[u8]) {
+    drop_parameter(parameters, id);
+    parameters.extend([id, value.len() as u8]);
+    parameters.extend(value);
+}
+
+fn drop_parameter(parameters: &mut Vec<u8>, id: u8) {
+    let all = std::mem::take(parameters);
+    let mut rest = &all[..];
+    while let Some((found, bytes)) = parameter(&mut rest) {
+        if found != u64::from(id) {
+            parameters.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Takes a parameter off the front: its id, and all of it.
+fn parameter<'p>(rest: &mut &'p [u8]) -> Option<(u64, &'p [u8])> {
+    let begin = *rest;
+    let (id, length) = (varint(rest)?, varint(rest)?);
+    *rest = rest.get(length as usize..)?;
+    Some((id, &begin[..begin.len() - rest.len()]))
+}
+
+/// NEW_CONNECTION_ID frames of 28 bytes, from this number on, each of which retires all before `retired`.
+const fn connection_ids<const BYTES: usize>(first: u8, retired: u8) -> [u8; BYTES] {
+    let mut frames = [0; BYTES];
+    let mut at = 0;
+    while at < BYTES {
+        let number = first + (at / 28) as u8;
+        (frames[at], frames[at + 1], frames[at + 2], frames[at + 3]) = (0x18, number, retired, 8);
+        // Ids and tokens are all different.
+        frames[at + 4] = number;
+        frames[at + 12] = number;
+        at += 28;
+    }
+    frames
 }
 
 fn close(connection: &mut Connection, code: u32) {
@@ -476,8 +775,14 @@ const UPLOAD: &[&str] = &[
     },
 ];
 
-/// Shorter than any request takes here.
-const IDLE: Duration = Duration::from_millis(300);
+/// The client finds what is wrong within each handshake.
+const BROKEN_HANDSHAKES: &[(Cause, Phase)] = &[(QuicProtocol, TlsHandshaking); 3];
+
+/// The client finds what is wrong after the first request.
+const BROKEN_QUIC: &[(Cause, Phase)] = &[(QuicProtocol, Waiting)];
+
+/// Longer than a busy machine holds a packet up, and shorter than the time-out of requests there.
+const IDLE: Duration = Duration::from_millis(1500);
 
 /// A response whose body has sixteen bytes, of which one comes.
 const HALF: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9, 0x00, 0x10, b'x'];
