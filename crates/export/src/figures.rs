@@ -3,6 +3,8 @@
 //! Names, labels and units are those of k6's Prometheus output where it has the figure, so that its dashboards work unchanged:
 //! counters end in `_total`, times are in seconds. What k6 does not have begins with `squall_`.
 
+mod messages;
+
 use std::time::Duration;
 
 use squall_measure::{Histogram, Row, RowKey, RunRecord, RunRecorder, SeriesPoint, Snapshot, Status};
@@ -102,6 +104,7 @@ fn of_run(source: &Source<'_>) -> Vec<OutputFigure> {
     }
     figures.extend(of_failures(source.total));
     figures.extend(of_phases(source.total));
+    figures.extend(messages::of_messages(source.total));
     figures
 }
 
@@ -174,22 +177,38 @@ fn of_row(key: &RowKey, row: &Row) -> Vec<OutputFigure> {
         figures.push(figure);
     }
     let help = "Latency of successful requests so far, in seconds.";
-    for (name, q) in [
-        ("k6_http_req_duration_p50", 0.5),
-        ("k6_http_req_duration_p90", 0.9),
-        ("k6_http_req_duration_p95", 0.95),
-        ("k6_http_req_duration_p99", 0.99),
-        ("k6_http_req_duration_max", 1.0),
-        ("k6_http_req_duration_min", 0.0),
-    ] {
-        figures.extend(
-            quantile(name, help, &row.latency, q)
-                .map(|figure| OutputFigure { labels: labels.clone(), ..figure }),
-        );
-    }
-    let mean = row.latency.mean().map(|ns| seconds("k6_http_req_duration_avg", help, ns / 1e9));
-    figures.extend(mean.map(|figure| OutputFigure { labels: labels.clone(), ..figure }));
+    let times = distribution(&times_named!("k6_http_req_duration"), help, &row.latency);
+    figures.extend(times.into_iter().map(|figure| OutputFigure { labels: labels.clone(), ..figure }));
     figures
+}
+
+/// The names of the figures of a set of times, as k6 has them; the last is the mean's.
+macro_rules! times_named {
+    ($name:literal) => {
+        [
+            (concat!($name, "_p50"), Some(0.5)),
+            (concat!($name, "_p90"), Some(0.9)),
+            (concat!($name, "_p95"), Some(0.95)),
+            (concat!($name, "_p99"), Some(0.99)),
+            (concat!($name, "_max"), Some(1.0)),
+            (concat!($name, "_min"), Some(0.0)),
+            (concat!($name, "_avg"), None),
+        ]
+    };
+}
+use times_named;
+
+/// A set of times; nothing where it is empty. A name without a quantile is that of the mean.
+fn distribution(
+    names: &[(&'static str, Option<f64>)],
+    help: &'static str,
+    times: &Histogram,
+) -> Vec<OutputFigure> {
+    let figure = |&(name, q): &(&'static str, Option<f64>)| match q {
+        Some(q) => quantile(name, help, times, q),
+        None => times.mean().map(|ns| seconds(name, help, ns / 1e9)),
+    };
+    names.iter().filter_map(figure).collect()
 }
 
 fn quantile(name: &'static str, help: &'static str, times: &Histogram, q: f64) -> Option<OutputFigure> {
