@@ -143,6 +143,8 @@ enum Metric {
     Goodput,
     Messages,
     Unanswered,
+    Disconnects,
+    Reconnects,
 }
 
 /// A time of successful requests.
@@ -180,7 +182,9 @@ impl Metric {
             | Self::Events
             | Self::Goodput
             | Self::Messages
-            | Self::Unanswered => {
+            | Self::Unanswered
+            | Self::Disconnects
+            | Self::Reconnects => {
                 matches!(statistic, Statistic::Rate | Statistic::Count)
             }
         }
@@ -189,9 +193,10 @@ impl Metric {
     fn unit(self, statistic: Statistic) -> Unit {
         match (self, statistic) {
             (Self::Time(_), _) => Unit::Us,
-            (Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered, Statistic::Rate) => {
-                Unit::Fraction
-            }
+            (
+                Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered | Self::Disconnects,
+                Statistic::Rate,
+            ) => Unit::Fraction,
             (_, Statistic::Rate) => Unit::PerSecond,
             _ => Unit::Count,
         }
@@ -217,6 +222,10 @@ impl Metric {
                 messages.and_then(|made| share((made.unanswered, made.unanswered + made.answered)))
             }
             (Self::Unanswered, _) => messages.map(|made| made.unanswered as f64),
+            (Self::Disconnects, Statistic::Rate) => disconnects(total).and_then(share),
+            (Self::Disconnects, _) => disconnects(total).map(|(count, _)| count as f64),
+            (Self::Reconnects, Statistic::Rate) => reconnects(total).map(|count| per_s(count, duration)),
+            (Self::Reconnects, _) => reconnects(total).map(|count| count as f64),
             (Self::Events, Statistic::Rate) => streams.map(|streams| per_s(streams.events, duration)),
             (Self::Events, _) => streams.map(|streams| streams.events as f64),
             (Self::Goodput, Statistic::Rate) => {
@@ -227,6 +236,21 @@ impl Metric {
             (Self::Differing, _) => differing().map(|(count, _)| count as f64),
         }
     }
+}
+
+/// Kept connections and streams that ended too early, and all that were opened; `None` where there were none.
+fn disconnects(total: &Snapshot) -> Option<(u64, u64)> {
+    let kept = total.sessions.as_deref().map(|made| (made.kept.lost(), made.kept.opened));
+    let streams = total.streams.as_deref().map(|made| (made.ended_early, made.opened));
+    let known = [kept.filter(|(_, opened)| *opened > 0), streams];
+    known.into_iter().flatten().reduce(|left, right| (left.0 + right.0, left.1 + right.1))
+}
+
+/// Kept connections and streams that were opened again; `None` where there were none.
+fn reconnects(total: &Snapshot) -> Option<u64> {
+    let kept = total.sessions.as_deref().map(|made| &made.kept).filter(|kept| kept.opened > 0);
+    let streams = total.streams.as_deref().map(|made| made.reconnects);
+    kept.map(|kept| kept.reopened).into_iter().chain(streams).reduce(|left, right| left + right)
 }
 
 impl Time {
@@ -297,6 +321,8 @@ const METRICS: &[(&str, Metric)] = &[
     ("ping", Metric::Time(Time::Ping)),
     ("messages", Metric::Messages),
     ("unanswered", Metric::Unanswered),
+    ("disconnects", Metric::Disconnects),
+    ("reconnects", Metric::Reconnects),
     ("http_req_blocked", Metric::Time(Time::Blocked)),
     ("http_req_connecting", Metric::Time(Time::Connecting)),
     ("http_req_tls_handshaking", Metric::Time(Time::TlsHandshaking)),
@@ -387,6 +413,35 @@ mod tests {
                 "{rule}"
             );
         }
+    }
+
+    #[test]
+    fn disconnects_and_reconnects_are_judged() {
+        let mut total = total();
+        let judge = |total: &Snapshot, rule: &str| {
+            rule.parse::<Threshold>().unwrap().evaluate(total, Duration::from_secs(10))
+        };
+        for rule in ["disconnects<1", "disconnects<1%", "reconnects<1", "reconnects: rate<1"] {
+            assert_eq!(judge(&total, rule).actual, None, "{rule}: nothing was to stay open");
+        }
+        let kept = &mut total.sessions.get_or_insert_default().kept;
+        (kept.opened, kept.reopened, kept.closed_by_us) = (40, 3, 36);
+        (kept.closed_by_server, kept.reset, kept.broken) = (2, 1, 1);
+        for (rule, unit, actual, ok) in [
+            ("disconnects<4", Unit::Count, 4.0, false),
+            ("disconnects: count<5", Unit::Count, 4.0, true),
+            ("disconnects<=10%", Unit::Fraction, 0.1, true),
+            ("disconnects: rate<0.05", Unit::Fraction, 0.1, false),
+            ("reconnects<=3", Unit::Count, 3.0, true),
+            ("reconnects<1/s", Unit::PerSecond, 0.3, true),
+        ] {
+            let result = judge(&total, rule);
+            assert_eq!((result.unit, result.actual, result.ok), (unit, Some(actual), ok), "{rule}");
+        }
+        let streams = total.streams.get_or_insert_default();
+        (streams.opened, streams.ended_early, streams.reconnects) = (60, 6, 5);
+        assert_eq!(judge(&total, "disconnects<5%").actual, Some(0.1));
+        assert_eq!(judge(&total, "reconnects<9").actual, Some(8.0));
     }
 
     #[test]

@@ -95,8 +95,10 @@ impl Metric {
     /// What the metric means where a rule names no statistic.
     fn usual_statistic(self, name: Excerpt<'_>, limit: &str) -> Result<Statistic, InputError> {
         let is_rate = match self {
-            Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered => limit.ends_with('%'),
-            Self::Requests | Self::Events | Self::Messages => limit.contains('/'),
+            Self::Errors | Self::Differing | Self::Goodput | Self::Unanswered | Self::Disconnects => {
+                limit.ends_with('%')
+            }
+            Self::Requests | Self::Events | Self::Messages | Self::Reconnects => limit.contains('/'),
             Self::Throughput => true,
             Self::Time(_) => {
                 let reason = format!("`{}` has several statistics, and the rule names none", name.text);
