@@ -7,6 +7,7 @@
 
 mod alt_svc;
 mod buckets;
+mod counted;
 mod criterion;
 mod failure;
 mod figures;
@@ -36,6 +37,7 @@ mod verdict;
 mod websockets;
 
 pub use alt_svc::AltSvc;
+pub use counted::Counted;
 pub use failure::{Cause, EXAMPLE_TEXT_BYTES_MAX, FailureCount, FailureExample, Failures, Phase};
 pub use histogram::Histogram;
 pub use http2::Http2;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use squall_measure::{Monitor, MonitorUnit, PartKind, RunRecord};
+use squall_measure::{Counted, Histogram, Monitor, MonitorUnit, PartKind, RunRecord};
 
 /// A figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Figure {
 /// What a figure is measured in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FigureKind {
-    /// Requests per second.
+    /// Requests, messages or events per second.
     PerSecond,
     /// Microseconds.
     Micros,
@@ -28,7 +28,7 @@ pub enum FigureKind {
     Share,
 }
 
-/// Every figure of a load that a comparison looks at.
+/// Every figure of a load of requests that a comparison looks at. Those of messages and events have other names.
 pub const FIGURES: &[Figure] = &[
     figure("rate", FigureKind::PerSecond, true),
     figure("mean", FigureKind::Micros, false),
@@ -44,21 +44,66 @@ const fn figure(name: &'static str, kind: FigureKind, more_is_better: bool) -> F
 
 /// The figures that a run has, with their values: those of its load first, then those of every monitored server process.
 pub fn figures_of(run: &RunRecord) -> Vec<(Figure, f64)> {
+    let counted = Counted::of(&run.plan.loads);
+    let rate_per_s = counted.ended(&run.total) as f64 / run.duration.as_secs_f64();
+    let latency = counted.latency(&run.total);
     let of_load = [
-        positive(run.rate_per_s()),
-        run.total.latency().mean().map(|ns| ns / 1e3),
-        quantile(run, 0.5),
-        quantile(run, 0.9),
-        quantile(run, 0.99),
+        positive(rate_per_s),
+        latency.mean().map(|ns| ns / 1e3),
+        quantile(&latency, 0.5),
+        quantile(&latency, 0.9),
+        quantile(&latency, 0.99),
         failed_share(run),
     ];
-    let of_load = FIGURES.iter().cloned().zip(of_load).filter_map(|(figure, value)| Some((figure, value?)));
-    of_load.chain(servers(&run.monitors, run.rate_per_s(), &load_spans(run))).collect()
+    let named = FIGURES.iter().map(|figure| of_counted(counted, figure));
+    let of_load = named.zip(of_load).filter_map(|(figure, value)| Some((figure, value?)));
+    let noun = Words::of(counted).noun;
+    let servers = servers(&run.monitors, (rate_per_s, noun), &load_spans(run));
+    of_load.chain(gaps(run)).chain(servers).collect()
 }
 
-/// Of each process that is monitored on a target: CPU time per request, because a faster server that is asked as fast as it can
+/// How the figures of what is counted are named.
+struct Words {
+    noun: &'static str,
+    rate: &'static str,
+    times: &'static str,
+}
+
+impl Words {
+    fn of(counted: Counted) -> Self {
+        match counted {
+            Counted::Operations => Self { noun: "request", rate: "rate", times: "" },
+            Counted::Messages => Self { noun: "message", rate: "messages", times: "message " },
+            Counted::Events => Self { noun: "event", rate: "events", times: "first event " },
+        }
+    }
+}
+
+/// A figure of requests as one of what is counted.
+fn of_counted(counted: Counted, figure: &Figure) -> Figure {
+    let words = Words::of(counted);
+    let name = match figure.kind {
+        _ if counted == Counted::Operations => figure.name.clone(),
+        FigureKind::PerSecond => Cow::Borrowed(words.rate),
+        FigureKind::Micros => Cow::Owned(format!("{}{}", words.times, figure.name)),
+        FigureKind::Bytes | FigureKind::Share => figure.name.clone(),
+    };
+    Figure { name, ..figure.clone() }
+}
+
+/// Of streams, how long their slower events were apart.
+fn gaps(run: &RunRecord) -> Option<(Figure, f64)> {
+    let streams = run.total.streams.as_deref()?;
+    Some((figure("gap p95", FigureKind::Micros, false), quantile(&streams.event_gap, 0.95)?))
+}
+
+/// Of each process that is monitored on a target: CPU time per request, message or event, because a faster server that is asked as fast as it can
 /// answer uses more CPU per second, and the largest memory. The machine's name is left out where there is one alone.
-fn servers(monitors: &[Monitor], rate_per_s: f64, spans: &[(f64, f64)]) -> Vec<(Figure, f64)> {
+fn servers(
+    monitors: &[Monitor],
+    (rate_per_s, noun): (f64, &str),
+    spans: &[(f64, f64)],
+) -> Vec<(Figure, f64)> {
     let of_targets = || monitors.iter().filter_map(|one| Some((one, one.source.strip_prefix(TARGET)?)));
     let is_single =
         of_targets().all(|(_, machine)| Some(machine) == of_targets().next().map(|first| first.1));
@@ -71,7 +116,7 @@ fn servers(monitors: &[Monitor], rate_per_s: f64, spans: &[(f64, f64)]) -> Vec<(
                 let cpu = crate::stats::mean(&during) / 100.0;
                 (
                     FigureKind::Micros,
-                    format!("{machine}{process} cpu/request"),
+                    format!("{machine}{process} cpu/{noun}"),
                     positive(cpu / rate_per_s * 1e6),
                 )
             }
@@ -105,8 +150,8 @@ fn load_spans(run: &RunRecord) -> Vec<(f64, f64)> {
     vec![(warmup_s, warmup_s + run.duration.as_secs_f64())]
 }
 
-fn quantile(run: &RunRecord, q: f64) -> Option<f64> {
-    positive(run.total.latency().quantile(q)? as f64 / 1e3)
+fn quantile(times: &Histogram, q: f64) -> Option<f64> {
+    positive(times.quantile(q)? as f64 / 1e3)
 }
 
 fn failed_share(run: &RunRecord) -> Option<f64> {
@@ -135,7 +180,7 @@ mod tests {
         };
         let names = |monitors: &[Monitor]| {
             let (spans, all) = ([(0.0, 2.0)], monitors);
-            let servers = servers(all, 1000.0, &spans);
+            let servers = servers(all, (1000.0, "request"), &spans);
             servers.into_iter().map(|(figure, value)| format!("{} {value}", figure.name)).collect::<Vec<_>>()
         };
         let own = monitor("generator g1", "squall rss");

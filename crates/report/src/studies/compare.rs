@@ -1,7 +1,7 @@
 //! Groups of runs compared: the first group is what the others are held against.
 
 use serde::Serialize;
-use squall_measure::{Histogram, RunRecord, Status};
+use squall_measure::{Counted, Histogram, RunRecord, Status};
 use squall_study::{Comparison, Figure, FigureKind, Finding, Options, Outcome, compare, differences};
 
 use super::{markdown_table, signed_percent};
@@ -174,9 +174,10 @@ pub fn charts(groups: &[Group]) -> Vec<(&'static str, String)> {
     let lines = |of: fn(&Group) -> Vec<(f64, f64)>| -> Vec<(String, Vec<(f64, f64)>)> {
         groups.iter().map(|group| (group.name.clone(), of(group))).collect()
     };
+    let words = Words::of(counted(groups));
     let latency = Chart {
-        title: "Latency by percentile",
-        x_label: "percentage of requests, logarithmic towards 100 %",
+        title: words.latency,
+        x_label: &format!("percentage of {}, logarithmic towards 100 %", words.measured),
         y_label: "latency",
         x: Axis { is_log: false, text: percentile },
         y: Axis { is_log: true, text: |us| units::latency((us * 1e3).round() as u64) },
@@ -185,17 +186,45 @@ pub fn charts(groups: &[Group]) -> Vec<(&'static str, String)> {
     let rate = Chart {
         title: "Rate of each run",
         x_label: "round",
-        y_label: "completed requests per second",
+        y_label: words.rate,
         x: Axis {
             is_log: false,
             text: |round| if round.fract() == 0.0 { format!("{round}") } else { String::new() },
         },
         y: Axis { is_log: false, text: units::rate },
         lines: lines(|group| {
-            (1_u32..).map(f64::from).zip(group.runs.iter().map(|(_, run)| run.rate_per_s())).collect()
+            (1_u32..).map(f64::from).zip(group.runs.iter().map(|(_, run)| rate_per_s(run))).collect()
         }),
     };
     vec![("latency.svg", latency.draw()), ("rate.svg", rate.draw())]
+}
+
+/// What the runs of these groups are measured by.
+fn counted(groups: &[Group]) -> Counted {
+    Counted::of(groups.iter().flat_map(|group| &group.runs).flat_map(|(_, run)| &run.plan.loads))
+}
+
+fn rate_per_s(run: &RunRecord) -> f64 {
+    let ended = Counted::of(&run.plan.loads).ended(&run.total);
+    crate::summary::rate_per_s(ended, run.duration.as_secs_f64())
+}
+
+/// What the charts for documents say.
+struct Words {
+    latency: &'static str,
+    measured: &'static str,
+    rate: &'static str,
+}
+
+impl Words {
+    fn of(counted: Counted) -> Self {
+        let (latency, measured, rate) = match counted {
+            Counted::Operations => ("Latency by percentile", "requests", "completed requests per second"),
+            Counted::Messages => ("Message latency by percentile", "messages", "messages per second"),
+            Counted::Events => ("Time to the first event by percentile", "streams", "events per second"),
+        };
+        Self { latency, measured, rate }
+    }
 }
 
 /// One nine is 90 %, three are 99.9 %; nothing between whole ones.
@@ -208,10 +237,11 @@ impl Group {
         self.runs.iter().map(|(_, record)| record).collect()
     }
 
-    /// Of all requests of all its runs.
+    /// Of all requests, messages or streams of all its runs.
     fn latency(&self) -> Histogram {
         let mut latency = Histogram::new();
-        self.runs.iter().for_each(|(_, run)| latency.merge(&run.total.latency()));
+        let of_run = |run: &RunRecord| Counted::of(&run.plan.loads).latency(&run.total).into_owned();
+        self.runs.iter().for_each(|(_, run)| latency.merge(&of_run(run)));
         latency
     }
 }
@@ -353,7 +383,7 @@ impl ComparedRun {
             name: name.clone(),
             started_at: time::rfc3339(started),
             status: record.verdict.status,
-            curve: curve("latency", &record.total.latency()),
+            curve: curve("latency", &Counted::of(&record.plan.loads).latency(&record.total)),
             series: Overlay::from(record),
         }
     }
@@ -365,15 +395,16 @@ impl From<&RunRecord> for Overlay {
         let micros = |ns: u64| ns as f64 / 1e3;
         let step_s = f64::from(series.seconds_per_point);
         let warmup_s = record.plan.warmup.as_secs_f64();
+        let counted = Counted::of(&record.plan.loads);
         let mut overlay = Self { x: Vec::new(), rate: Vec::new(), p50: Vec::new(), p99: Vec::new() };
         for (idx, point) in series.points.iter().enumerate() {
             let at_s = (idx as f64 + 0.5) * step_s;
             // A remnant at the end would show a rate that is chance, and the warm-up has none.
             if point.wall.as_secs_f64() >= 0.5 && at_s > warmup_s {
                 overlay.x.push(at_s);
-                overlay.rate.push(Some(point.rate_per_s()));
-                overlay.p50.push(point.latency.quantile(0.5).map(micros));
-                overlay.p99.push(point.latency.quantile(0.99).map(micros));
+                overlay.rate.push(Some(counted.rate_per_s(point)));
+                overlay.p50.push(counted.times(point).quantile(0.5).map(micros));
+                overlay.p99.push(counted.times(point).quantile(0.99).map(micros));
             }
         }
         overlay

@@ -7,6 +7,7 @@ mod connections;
 mod contract;
 pub(crate) mod fixture;
 pub(crate) mod mixed;
+mod received;
 mod saved;
 mod schema;
 mod script;
