@@ -52,10 +52,15 @@ struct Line<'a> {
     arrivals_waiting: Option<u64>,
     schedule_lag_us_p99: Option<Micros>,
     busy: Option<f64>,
+    received: Option<u64>,
+    received_latency_us_p50: Option<Micros>,
+    received_latency_us_p90: Option<Micros>,
+    received_latency_us_p99: Option<Micros>,
+    received_latency_us_max: Option<Micros>,
 }
 
 fn of_point(point: &Point) -> Line<'_> {
-    Line {
+    let line = Line {
         scope: "second",
         at_s: point.at_s,
         span_s: point.span_s,
@@ -72,7 +77,8 @@ fn of_point(point: &Point) -> Line<'_> {
         schedule_lag_us_p99: point.schedule_lag_us_p99,
         busy: Some(point.busy),
         ..of_latency(&point.latency_us)
-    }
+    };
+    line.with_received(point.received, point.received_latency_us.as_ref())
 }
 
 fn of_row(row: &RowSummary, duration_s: f64) -> Line<'_> {
@@ -95,7 +101,7 @@ fn of_row(row: &RowSummary, duration_s: f64) -> Line<'_> {
 
 fn of_total(summary: &Summary) -> Line<'_> {
     let totals = &summary.totals;
-    Line {
+    let line = Line {
         scope: "total",
         span_s: summary.duration_s,
         requests: totals.requests,
@@ -109,6 +115,26 @@ fn of_total(summary: &Summary) -> Line<'_> {
         schedule_lag_us_p99: summary.generator.schedule_lag_us_p99,
         busy: Some(summary.generator.busy),
         ..of_latency(&summary.latency_us)
+    };
+    // Where a run has both, no figure adds them up.
+    match (&totals.websockets, &totals.streams) {
+        (Some(made), None) => line.with_received(Some(made.messages_received), Some(&made.latency_us)),
+        (None, Some(made)) => line.with_received(Some(made.events), Some(&made.first_event_us)),
+        _ => line,
+    }
+}
+
+impl Line<'_> {
+    fn with_received(self, count: Option<u64>, times: Option<&Distribution>) -> Self {
+        let times = times.copied().unwrap_or_default();
+        Self {
+            received: count,
+            received_latency_us_p50: times.p50,
+            received_latency_us_p90: times.p90,
+            received_latency_us_p99: times.p99,
+            received_latency_us_max: times.max,
+            ..self
+        }
     }
 }
 

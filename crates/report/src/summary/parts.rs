@@ -77,6 +77,12 @@ pub struct Figures {
     pub connections_open_max: u64,
     /// Of those that ended well.
     pub latency_us: Distribution,
+    /// Messages on WebSockets, or events of streams, that came; only where there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Latency of these messages, or times to the first event of streams; percentiles within 0.8 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_latency_us: Option<Distribution>,
     /// The phases of those that ended well, each as its mean over all of them; null where none did.
     pub phases_mean_us: Option<PhaseMeans>,
     /// Failures by cause.
@@ -106,6 +112,11 @@ impl From<&Snapshot> for Figures {
         for kind in total.failures.kinds() {
             *failures.entry(kind.cause).or_default() += kind.count;
         }
+        let mut came = SeriesPoint::default();
+        // Where a step or a machine has both messages and events, no figure adds them up.
+        if total.websockets.is_some() != total.streams.is_some() {
+            came.add_received(total);
+        }
         Self {
             ok: total.ok(),
             failed: total.failed(),
@@ -115,6 +126,8 @@ impl From<&Snapshot> for Figures {
             bytes_sent: total.wire_bytes_sent,
             connections_open_max: total.generator.connections_open,
             latency_us: Distribution::from(total.latency().as_ref()),
+            received: received(&came),
+            received_latency_us: received_latency(&came),
             phases_mean_us: PhaseMeans::new(&PhaseSums::from(&total.phases), total.ok()),
             failures,
         }
@@ -132,10 +145,20 @@ impl From<&SeriesPoint> for Figures {
             bytes_sent: total.wire_bytes_sent,
             connections_open_max: total.connections_open,
             latency_us: Distribution::from(&total.latency),
+            received: received(total),
+            received_latency_us: received_latency(total),
             phases_mean_us: PhaseMeans::new(&total.phases, total.ok),
             failures: total.failures.iter().copied().collect(),
         }
     }
+}
+
+fn received(point: &SeriesPoint) -> Option<u64> {
+    (point.received > 0).then_some(point.received)
+}
+
+fn received_latency(point: &SeriesPoint) -> Option<Distribution> {
+    received(point).map(|_| Distribution::from(&point.received_latency))
 }
 
 impl Figures {

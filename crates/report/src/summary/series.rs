@@ -41,6 +41,12 @@ pub struct Point {
     pub schedule_lag_us_p99: Option<Micros>,
     /// Share of its time in which the busiest event loop was not waiting, 0 to 1.
     pub busy: f64,
+    /// Messages on WebSockets, or events of streams, that came; only where all that come are either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received: Option<u64>,
+    /// Latency of these messages, or times to the first event of streams; percentiles within 0.8 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_latency_us: Option<Distribution>,
     /// What impaired the measurement in this span.
     pub warnings: Vec<ReasonKind>,
 }
@@ -52,6 +58,8 @@ pub(super) fn series(record: &RunRecord) -> Vec<Point> {
 }
 
 fn point(at_s: f64, point: &SeriesPoint, total: &Snapshot) -> Point {
+    // Where a run has both, no figure adds them up.
+    let receives = total.websockets.is_some() != total.streams.is_some();
     Point {
         at_s,
         span_s: point.wall.as_secs_f64(),
@@ -69,6 +77,8 @@ fn point(at_s: f64, point: &SeriesPoint, total: &Snapshot) -> Point {
         arrivals_waiting: point.arrivals_waiting,
         schedule_lag_us_p99: point.schedule_lag.quantile(0.99).map(Micros),
         busy: three_decimals(point.busy_max),
+        received: receives.then_some(point.received),
+        received_latency_us: receives.then(|| Distribution::from(&point.received_latency)),
         warnings: point.warnings.clone(),
     }
 }

@@ -101,7 +101,7 @@ fn second(load_idx: usize, machine_idx: usize, second_idx: u32) -> Snapshot {
     snapshot
 }
 
-fn part(kind: PartKind, name: &str, at_s: f64, total: Snapshot) -> Part {
+pub(super) fn part(kind: PartKind, name: &str, at_s: f64, total: Snapshot) -> Part {
     Part {
         kind,
         name: name.to_owned(),

@@ -1,11 +1,12 @@
 //! Messages on WebSockets and events of streams: outputs count what came, and not only what was opened.
 
-use squall_measure::RunRecord;
+use squall_measure::{PartKind, RunRecord, Series, Share};
 use squall_study::Options;
 
 use super::connections::{stream_run, websocket_run};
-use super::fixture;
+use super::{fixture, mixed};
 use crate::studies::{ComparePage, Group};
+use crate::{Summary, csv};
 
 #[test]
 fn comparisons_are_of_messages_and_of_events() {
@@ -39,4 +40,46 @@ fn comparisons_are_of_messages_and_of_events() {
         ]
     );
     assert!((events[2].1 - 40_000.0).abs() < 100.0, "{events:?}");
+}
+
+#[test]
+fn the_series_and_each_load_have_what_came() {
+    for (record, count, times) in [(websocket_run(), 5_990, 5_990), (stream_run(), 20_000, 1_000)] {
+        let record = on_two_machines(record);
+        let json = serde_json::to_value(Summary::from(&record)).unwrap();
+        for place in [&json["series"][0], &json["parts"][0], &json["shares"][0]] {
+            assert_eq!(place["received"], count, "{place}");
+            assert_eq!(place["received_latency_us"]["count"], times, "{place}");
+        }
+        let csv = csv::draw(&Summary::from(&record));
+        let (head, first) = (csv.lines().next().unwrap(), csv.lines().nth(1).unwrap());
+        let column = head.split(',').position(|name| name == "received").unwrap();
+        assert_eq!(first.split(',').nth(column), Some(count.to_string().as_str()), "{csv}");
+        let total = csv.lines().last().unwrap();
+        assert_eq!(total.split(',').nth(column), Some(count.to_string().as_str()), "{csv}");
+    }
+    let json = serde_json::to_value(Summary::from(&fixture::closed_run())).unwrap();
+    assert_eq!(json["series"][0].get("received"), None, "requests have none");
+}
+
+#[test]
+fn messages_and_events_are_never_added_up() {
+    let mut record = websocket_run();
+    record.total.streams = stream_run().total.streams;
+    record.parts = vec![mixed::part(PartKind::Machine, "g1", 0.0, record.total.clone())];
+    let json = serde_json::to_value(Summary::from(&record)).unwrap();
+    assert_eq!((json["series"][0].get("received"), json["parts"][0].get("received")), (None, None));
+}
+
+/// The same with parts: its load, and two machines that each have its series.
+pub(super) fn on_two_machines(mut record: RunRecord) -> RunRecord {
+    let load = record.plan.loads[0].name.clone();
+    record.parts = vec![mixed::part(PartKind::Load, &load, 0.0, record.total.clone())];
+    for machine in ["g1", "g2"] {
+        let series = Series { points: record.series.points.clone(), ..Series::new() };
+        let (load, name) = (load.clone(), machine.to_owned());
+        record.parts.push(mixed::part(PartKind::Machine, machine, 0.0, record.total.clone()));
+        record.shares.push(Share { load, machine: name, at_s: 0.0, series });
+    }
+    record
 }
