@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use squall_measure::{Histogram, RunRecorder, RunSetup, SeriesPoint, Share, Sketch};
-use squall_plan::What;
+use squall_measure::{Counted, Histogram, RunRecorder, RunSetup, SeriesPoint, Share};
+use squall_plan::{Load, Plan};
 
 use crate::summary::{Distribution, ErrorGroup, LoadKind, Micros};
+use crate::units;
 
 /// A run at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,12 +19,16 @@ pub struct Glance {
     pub elapsed: Duration,
     /// Where it will end.
     pub goal: Goal,
-    /// What is counted, in the singular: `request`, `handshake`, `connection`, `message`; `operation` for several of them.
+    /// What is counted, in the singular: `request`, `handshake`, `connection`, `message`, `event`; `operation` for several of them.
     pub noun: &'static str,
-    /// Those that ended well so far.
+    /// Those that ended well, or came, so far.
     pub ok: u64,
-    /// Those that failed so far.
+    /// Requests, connections or streams that failed so far.
     pub failed: u64,
+    /// Those that ended in either way: what the goal counts.
+    pub settled: u64,
+    /// Of streams: those that have begun and not ended.
+    pub streams_open: Option<u64>,
     /// Latencies of all successful requests so far.
     pub latency_us: Distribution,
     /// Failures so far, the most frequent first.
@@ -43,9 +48,11 @@ pub struct Glance {
 pub struct KindGlance {
     /// What it is.
     pub kind: LoadKind,
-    /// Those that ended well so far.
+    /// What is counted of it.
+    pub counted: Counted,
+    /// Those that ended well, or came, so far.
     pub ok: u64,
-    /// Those that failed so far.
+    /// Requests, connections or streams that failed so far.
     pub failed: u64,
     /// Latencies of those that ended well so far.
     pub latency_us: Distribution,
@@ -101,19 +108,23 @@ impl From<&RunRecorder> for Glance {
     fn from(recorder: &RunRecorder) -> Self {
         let total = recorder.total();
         let points = &recorder.series().points;
-        let counted = Counted::of(recorder);
+        let plan = &recorder.setup().plan;
+        let counted = Counted::of(&plan.loads);
         Self {
-            name: recorder.setup().plan.name.clone(),
+            name: plan.name.clone(),
             phase: None,
             elapsed: recorder.elapsed(),
             goal: Goal::from(recorder.setup()),
-            noun: counted.noun(recorder),
-            ok: counted.ok(recorder),
+            noun: noun(counted, plan),
+            ok: counted.ok(total),
             failed: total.failed(),
-            latency_us: counted.latency(recorder),
+            settled: total.ok() + total.failed(),
+            streams_open: (counted == Counted::Events)
+                .then(|| total.requests_started.saturating_sub(total.settled())),
+            latency_us: Distribution::from(counted.latency(total).as_ref()),
             errors: total.failures.kinds().into_iter().map(ErrorGroup::from).collect(),
             kinds: kinds(recorder),
-            now: recorder.last_second().map(|second| counted.now(second)),
+            now: recorder.last_second().map(|second| Now::new(counted, second)),
             rates_per_s: points.iter().map(|point| counted.rate_per_s(point).round() as u64).collect(),
             p99_us: points[points.len().saturating_sub(P99_POINT_COUNT)..]
                 .iter()
@@ -138,20 +149,55 @@ impl KindGlance {
     fn new(recorder: &RunRecorder, kind: LoadKind) -> Self {
         let setup = recorder.setup();
         let is_own = |load: &str| LoadKind::of_named(&setup.plan, load) == Some(kind);
+        let shares = recorder.shares().shares().filter(|share| is_own(&share.load));
+        let counted = Counted::of(setup.plan.loads.iter().filter(|load: &&Load| LoadKind::of(load) == kind));
+        let rates_per_s = rates_per_s(counted, shares, recorder.elapsed());
         let (mut ok, mut failed, mut latency) = (0, 0, Histogram::new());
         for (_, row) in setup.rows.iter().zip(&recorder.total().rows).filter(|(key, _)| is_own(&key.load)) {
             ok += row.ok;
             failed += row.failed;
             latency.merge(&row.latency);
         }
-        let shares = recorder.shares().shares().filter(|share| is_own(&share.load));
-        let rates_per_s = rates_per_s(shares, recorder.elapsed());
-        Self { kind, ok, failed, latency_us: Distribution::from(&latency), rates_per_s }
+        if counted != Counted::Operations {
+            ok = counted.ok(recorder.total());
+            latency = counted.latency(recorder.total()).into_owned();
+        }
+        Self { kind, counted, ok, failed, latency_us: Distribution::from(&latency), rates_per_s }
+    }
+
+    /// What is counted of it, in the plural.
+    pub(crate) fn words(&self) -> &'static str {
+        match self.counted {
+            Counted::Operations => self.kind.words(),
+            Counted::Messages => "messages",
+            Counted::Events => "events",
+        }
+    }
+
+    /// Whose times are shown, in a word or two.
+    pub(crate) fn times_words(&self) -> String {
+        match self.counted {
+            Counted::Operations => format!("{}s", self.kind.noun()),
+            Counted::Messages => "messages".to_owned(),
+            Counted::Events => "first event".to_owned(),
+        }
+    }
+
+    /// How many failed; of what, where that is not what is counted.
+    pub(crate) fn failed_words(&self) -> String {
+        match self.counted {
+            Counted::Operations => units::count(self.failed),
+            _ => units::counted(self.failed, self.kind.noun()),
+        }
     }
 }
 
 /// What shares made together, per second. The newest second is left out: some machine may not have reported it yet.
-fn rates_per_s<'a>(shares: impl Iterator<Item = &'a Share> + Clone, elapsed: Duration) -> Vec<u64> {
+fn rates_per_s<'a>(
+    counted: Counted,
+    shares: impl Iterator<Item = &'a Share> + Clone,
+    elapsed: Duration,
+) -> Vec<u64> {
     let span_s =
         shares.clone().map(|share| share.series.seconds_per_point).max().unwrap_or(1).max(1) as usize;
     let mut counts = vec![0; (elapsed.as_secs() as usize / span_s).saturating_sub(1)];
@@ -159,65 +205,27 @@ fn rates_per_s<'a>(shares: impl Iterator<Item = &'a Share> + Clone, elapsed: Dur
         for (idx, point) in share.series.points.iter().enumerate() {
             let at_s = share.at_s as usize + idx * share.series.seconds_per_point as usize;
             if let Some(count) = counts.get_mut(at_s / span_s) {
-                *count += point.ok + point.failed;
+                *count += counted.ended_in(point);
             }
         }
     }
     counts.into_iter().map(|count| count / span_s as u64).collect()
 }
 
-/// What a moment counts: where all loads open WebSockets, what is received on them, else what the loads do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counted {
-    Operations,
-    Messages,
+/// What is counted, in the singular.
+fn noun(counted: Counted, plan: &Plan) -> &'static str {
+    match counted {
+        Counted::Operations => crate::summary::noun(plan),
+        Counted::Messages => "message",
+        Counted::Events => "event",
+    }
 }
 
-impl Counted {
-    fn of(recorder: &RunRecorder) -> Self {
-        let loads = &recorder.setup().plan.loads;
-        let is_websocket = loads.iter().all(|load| matches!(load.what, What::WebSocket(_)));
-        if is_websocket && !loads.is_empty() { Self::Messages } else { Self::Operations }
-    }
-
-    fn noun(self, recorder: &RunRecorder) -> &'static str {
-        if self == Self::Messages { "message" } else { crate::summary::noun(&recorder.setup().plan) }
-    }
-
-    fn ok(self, recorder: &RunRecorder) -> u64 {
-        let total = recorder.total();
-        match self {
-            Self::Operations => total.ok(),
-            Self::Messages => total.websockets.as_deref().map_or(0, |made| made.messages_received),
-        }
-    }
-
-    fn latency(self, recorder: &RunRecorder) -> Distribution {
-        let total = recorder.total();
-        match (self, total.websockets.as_deref()) {
-            (Self::Messages, Some(made)) => Distribution::from(&made.latency),
-            (Self::Messages, None) => Distribution::from(&Histogram::new()),
-            (Self::Operations, _) => Distribution::from(total.latency().as_ref()),
-        }
-    }
-
-    fn rate_per_s(self, point: &SeriesPoint) -> f64 {
-        let seconds = point.wall.as_secs_f64();
-        match self {
-            Self::Operations => point.rate_per_s(),
-            Self::Messages if seconds > 0.0 => point.received as f64 / seconds,
-            Self::Messages => 0.0,
-        }
-    }
-
-    fn times(self, point: &SeriesPoint) -> &Sketch {
-        if self == Self::Messages { &point.received_latency } else { &point.latency }
-    }
-
-    fn now(self, second: &SeriesPoint) -> Now {
-        Now {
-            rate_per_s: self.rate_per_s(second),
-            latency_us: Distribution::from(self.times(second)),
+impl Now {
+    fn new(counted: Counted, second: &SeriesPoint) -> Self {
+        Self {
+            rate_per_s: counted.rate_per_s(second),
+            latency_us: Distribution::from(counted.times(second)),
             connections_open: second.connections_open,
             arrivals_waiting: second.arrivals_waiting,
             schedule_lag_us_p99: second.schedule_lag.quantile(0.99).map(Micros),
@@ -237,9 +245,9 @@ impl From<&RunSetup> for Goal {
 }
 
 impl Glance {
-    /// Requests that ended.
-    pub fn settled(&self) -> u64 {
-        self.ok + self.failed
+    /// What the latencies are.
+    pub(crate) fn latency_words(&self) -> &'static str {
+        if self.noun == "event" { "time to the first event" } else { "latency" }
     }
 
     /// How much of the run is behind, 0 to 1: by whichever end is nearer; 0 when none is known.
@@ -247,7 +255,7 @@ impl Glance {
         let share = |part: f64, whole: f64| if whole > 0.0 { (part / whole).min(1.0) } else { 1.0 };
         let by_time =
             self.goal.duration.map_or(0.0, |whole| share(self.elapsed.as_secs_f64(), whole.as_secs_f64()));
-        let by_count = self.goal.count.map_or(0.0, |whole| share(self.settled() as f64, whole as f64));
+        let by_count = self.goal.count.map_or(0.0, |whole| share(self.settled as f64, whole as f64));
         by_time.max(by_count)
     }
 }

@@ -251,8 +251,8 @@ impl Painter {
             return vec![ok, bad(format!("failed {}", units::count(glance.failed)), glance.failed)];
         }
         let of_kind = |one: &KindGlance| {
-            let ok = self.span(Tone::Plain, &format!("   {} {}", one.kind.words(), units::count(one.ok)));
-            let failed = || bad(format!(" ({} failed)", units::count(one.failed)), one.failed);
+            let ok = self.span(Tone::Plain, &format!("   {} {}", one.words(), units::count(one.ok)));
+            let failed = || bad(format!(" ({} failed)", one.failed_words()), one.failed);
             std::iter::once(ok).chain((one.failed > 0).then(failed)).collect::<Vec<_>>()
         };
         glance.kinds.iter().flat_map(of_kind).collect()
@@ -283,7 +283,7 @@ impl Painter {
         let areas = Layout::vertical(vec![Constraint::Fill(1); space]).split(area);
         for (one, area) in kinds.iter().zip(areas.iter()) {
             let now = one.rates_per_s.last().map_or_else(|| "-".to_owned(), |rate| units::rate(*rate as f64));
-            let title = format!("{} per second: {now}", one.kind.words());
+            let title = format!("{} per second: {now}", one.words());
             self.bars(frame, *area, &title, &one.rates_per_s, keys, mean);
         }
     }
@@ -292,7 +292,14 @@ impl Painter {
     fn tail(self, frame: &mut Frame<'_>, glance: &Glance, keys: Keys, area: Rect) {
         let now = wording::time(glance.now.as_ref().and_then(|now| now.latency_us.p99));
         let worst = |bar: &[u64]| bar.iter().copied().max().unwrap_or(0);
-        self.bars(frame, area, &format!("99th percentile of latency: {now}"), &glance.p99_us, keys, worst);
+        self.bars(
+            frame,
+            area,
+            &format!("99th percentile of {}: {now}", glance.latency_words()),
+            &glance.p99_us,
+            keys,
+            worst,
+        );
     }
 
     fn bars(
@@ -331,10 +338,12 @@ impl Painter {
         if glance.kinds.is_empty() {
             rows.extend([row("last second", &of_now), row("so far", &glance.latency_us)]);
         }
-        rows.extend(glance.kinds.iter().map(|one| row(&format!("{}s", one.kind.noun()), &one.latency_us)));
+        rows.extend(glance.kinds.iter().map(|one| row(&one.times_words(), &one.latency_us)));
         let columns = LATENCY_FIGURES.iter().filter(shown).map(|_| Constraint::Length(LATENCY_WIDTH));
         let widths = std::iter::once(Constraint::Length(LATENCY_NAME_WIDTH)).chain(columns);
-        Table::new(rows, widths).block(self.block("latency of successes"))
+        let title =
+            if glance.latency_words() == "latency" { "latency of successes" } else { glance.latency_words() };
+        Table::new(rows, widths).block(self.block(title))
     }
 
     fn errors(self, errors: &[ErrorGroup]) -> Paragraph<'static> {
@@ -351,16 +360,19 @@ impl Painter {
     }
 
     fn generator(self, glance: &Glance) -> Paragraph<'static> {
-        let lines = glance.now.as_ref().map_or(Vec::new(), |now| self.generator_lines(now));
+        let lines = glance.now.as_ref().map_or(Vec::new(), |now| self.generator_lines(glance, now));
         Paragraph::new(lines).wrap(Wrap { trim: true }).block(self.block("generator"))
     }
 
-    fn generator_lines(self, now: &Now) -> Vec<Line<'static>> {
+    fn generator_lines(self, glance: &Glance, now: &Now) -> Vec<Line<'static>> {
         let tone = if now.busy > BUSY_WARNING { Tone::Warning } else { Tone::Plain };
         let mut lines = vec![
             self.span(tone, &format!("busy {}", units::percent(now.busy))).into(),
             self.span(Tone::Plain, &units::counted(now.connections_open, "connection")).into(),
         ];
+        if let Some(count) = glance.streams_open {
+            lines.push(self.span(Tone::Plain, &format!("{} open", units::counted(count, "stream"))).into());
+        }
         if let Some(lag) = now.schedule_lag_us_p99 {
             lines.push(self.span(Tone::Plain, &format!("lag p99 {}", units::latency(lag.0))).into());
         }

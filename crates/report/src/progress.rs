@@ -5,6 +5,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use squall_measure::Counted;
+
 use crate::glance::{Glance, KindGlance};
 use crate::style::{Style, Tone};
 use crate::summary::LoadKind;
@@ -120,7 +122,11 @@ fn bar_line(glance: &Glance, style: Style) -> String {
 /// What goes on besides the load; after the end, what is waited for.
 fn phase(glance: &Glance) -> Option<String> {
     let is_over = glance.goal.duration.is_some_and(|duration| glance.elapsed >= duration + DRAIN_SHOWN_AFTER);
-    let open = if glance.noun == "message" { "connection" } else { glance.noun };
+    let open = match glance.noun {
+        "message" => "connection",
+        "event" => "stream",
+        noun => noun,
+    };
     let draining = || is_over.then(|| format!("waiting for open {open}s"));
     glance.phase.as_ref().map(|phase| clean(phase)).or_else(draining)
 }
@@ -140,7 +146,7 @@ fn time_text(glance: &Glance) -> String {
     match (glance.goal.duration, glance.goal.count) {
         (Some(duration), _) => format!("{elapsed} / {}", units::clock(duration)),
         (None, Some(count)) => {
-            format!("{elapsed}, {} of {}", units::count(glance.settled()), units::count(count))
+            format!("{elapsed}, {} of {}", units::count(glance.settled), units::count(count))
         }
         (None, None) => elapsed,
     }
@@ -159,19 +165,25 @@ fn figures(glance: &Glance) -> Vec<(Tone, String)> {
             Some((Tone::Plain, format!("{name} {}", units::latency((*time)?.0))))
         }));
     }
+    let open = glance.streams_open.map(|count| format!("{} open", units::counted(count, "stream")));
+    figures.extend(open.map(|text| (Tone::Plain, text)));
     let failed = format!("failed {}", units::count(glance.failed));
     figures.insert(figures.len().min(1), (if glance.failed > 0 { Tone::Bad } else { Tone::Plain }, failed));
     figures
 }
 
-/// Those of requests, handshakes and idle connections, which are never added up: `requests 4 998/s   handshakes 1 000/s   idle connections 50`.
+/// Those of requests, handshakes, messages and idle connections, which are never added up: `requests 4 998/s   messages 1 000/s   idle connections 50`.
 fn figures_by_kind(kinds: &[KindGlance]) -> Vec<(Tone, String)> {
-    let rate = |one: &KindGlance| match (one.kind, one.rates_per_s.last()) {
-        (LoadKind::IdleConnections | LoadKind::WebSockets, _) => units::count(one.ok),
-        (_, Some(rate)) => units::rate(*rate as f64),
-        (_, None) => "-".to_owned(),
+    let is_kept = |one: &KindGlance| {
+        matches!(one.kind, LoadKind::IdleConnections | LoadKind::WebSockets)
+            && one.counted == Counted::Operations
     };
-    let figure = |one: &KindGlance| (Tone::Plain, format!("{} {}", one.kind.words(), rate(one)));
+    let rate = |one: &KindGlance| match one.rates_per_s.last() {
+        _ if is_kept(one) => units::count(one.ok),
+        Some(rate) => units::rate(*rate as f64),
+        None => "-".to_owned(),
+    };
+    let figure = |one: &KindGlance| (Tone::Plain, format!("{} {}", one.words(), rate(one)));
     let mut figures: Vec<(Tone, String)> = kinds.iter().map(figure).collect();
     let failed = kinds.iter().filter(|one| one.failed > 0);
     let failed: Vec<String> = failed.map(|one| units::counted(one.failed, one.kind.noun())).collect();

@@ -1,12 +1,18 @@
 //! Messages on WebSockets and events of streams: outputs count what came, and not only what was opened.
 
-use squall_measure::{PartKind, RunRecord, Series, Share};
+use std::time::Duration;
+
+use squall_measure::{
+    MachineSecond, PartKind, Row, RowKey, RunRecord, RunRecorder, RunSetup, Series, Share, ShareRecorder,
+    Snapshot,
+};
+use squall_plan::{Load, Plan};
 use squall_study::Options;
 
 use super::connections::{stream_run, websocket_run};
 use super::{fixture, mixed};
 use crate::studies::{ComparePage, Group};
-use crate::{Summary, csv};
+use crate::{Glance, Progress, ProgressMode, Style, Summary, csv};
 
 #[test]
 fn comparisons_are_of_messages_and_of_events() {
@@ -82,4 +88,69 @@ pub(super) fn on_two_machines(mut record: RunRecord) -> RunRecord {
         record.shares.push(Share { load, machine: name, at_s: 0.0, series });
     }
     record
+}
+
+#[test]
+fn a_run_of_streams_shows_its_events_while_it_goes_on() {
+    let record = stream_run();
+    let mut second = record.total;
+    second.requests_started += 12;
+    let recorder = after_a_second(fixture::setup(record.plan, record.rows), &second);
+    let glance = Glance::from(&recorder);
+    assert_eq!((glance.noun, glance.ok, glance.settled), ("event", 20_000, 1_000));
+    assert_eq!(glance.streams_open, Some(12));
+    let p50_ns = glance.now.as_ref().unwrap().latency_us.p50.unwrap().0;
+    assert!((39_000_000..41_000_000).contains(&p50_ns), "time to the first event: {p50_ns}");
+    let text = progress_line(&glance);
+    assert!(text.contains("20 000/s   failed 0   p50 ") && text.contains("12 streams open"), "{text}");
+    let screen = crate::live::tests::screen(&glance, &[], Style::FILE, (80, 24));
+    for words in ["events per second: 20 000/s", "time to the first event", "12 streams open"] {
+        assert!(screen.contains(words), "{words} is not in\n{screen}");
+    }
+}
+
+#[test]
+fn a_mixed_plan_shows_messages_and_events_while_it_goes_on() {
+    let runs = [fixture::closed_run(), websocket_run(), stream_run()];
+    let names = ["requests", "sockets", "streams"];
+    let load = |(run, name): (&RunRecord, &str)| Load { name: name.to_owned(), ..run.plan.loads[0].clone() };
+    let plan = Plan { loads: runs.iter().zip(names).map(load).collect(), ..fixture::closed_run().plan };
+    let rows = names.map(|load| RowKey { load: load.to_owned(), ..fixture::closed_run().rows[0].clone() });
+    let mut recorder = RunRecorder::new(fixture::setup(plan, rows.to_vec()));
+    *recorder.shares_mut() = ShareRecorder::new(names.len());
+    for (idx, (run, name)) in runs.iter().zip(names).enumerate() {
+        let mut second = Snapshot { rows: vec![Row::default(); idx], ..run.total.clone() };
+        second.rows.extend(run.total.rows.clone());
+        second.generator.wall = Duration::from_secs(1);
+        recorder.shares_mut().begin((0, idx), ("g1", name), 0.0);
+        recorder.shares_mut().absorb((0, idx), 0, &second);
+        recorder.shares_mut().close((0, idx), 0);
+        recorder.absorb(0, idx as u32, &second);
+    }
+    recorder.close_second(0, MachineSecond::default());
+    recorder.tick(Duration::from_secs(2));
+    let glance = Glance::from(&recorder);
+    let text = progress_line(&glance);
+    assert!(text.contains("events 20 000/s   messages 5 990/s"), "{text}");
+    let screen = crate::live::tests::screen(&glance, &[], Style::FILE, (80, 40));
+    for words in ["messages per second: 5 990/s", "events per second: 20 000/s", "first event"] {
+        assert!(screen.contains(words), "{words} is not in\n{screen}");
+    }
+}
+
+fn after_a_second(setup: RunSetup, second: &Snapshot) -> RunRecorder {
+    let mut second = second.clone();
+    second.generator.wall = Duration::from_secs(1);
+    let mut recorder = RunRecorder::new(setup);
+    recorder.absorb(0, 0, &second);
+    recorder.close_second(0, MachineSecond::default());
+    recorder.tick(Duration::from_secs(2));
+    recorder
+}
+
+fn progress_line(glance: &Glance) -> String {
+    let mut stream = Vec::new();
+    let glance = Glance { elapsed: Duration::from_secs(10), ..glance.clone() };
+    Progress::new(&mut stream, Style::FILE, ProgressMode::Plain).update(&glance);
+    String::from_utf8(stream).unwrap()
 }
