@@ -54,6 +54,8 @@ pub(crate) struct QuicEndpoint {
     /// Slots for which something came: kept for its capacity.
     pub(crate) touched: Vec<u32>,
     pub(crate) counts: SocketCounts,
+    /// The kernel gave every socket as much as was asked for, and that is enough for many connections.
+    has_large_buffers: bool,
 }
 
 /// What sockets have done since it was asked last.
@@ -121,6 +123,7 @@ impl QuicEndpoint {
             unfinished: Vec::new(),
             touched: Vec::new(),
             counts: SocketCounts::default(),
+            has_large_buffers: true,
         }
     }
 
@@ -181,7 +184,7 @@ impl QuicEndpoint {
         }
         let fd = connect_udp(&path.1, path.0, self.policy.quic.ecn)?;
         let buffer_bytes = if is_shared { UDP_BUFFER_BYTES as usize } else { OWN_BUFFER_BYTES };
-        enlarge_buffers(&fd, buffer_bytes)?;
+        self.has_large_buffers &= enlarge_buffers(&fd, buffer_bytes)? >= UDP_BUFFER_BYTES as usize;
         let can_cut = self.policy.quic.segmentation && has_segmentation(&fd);
         let idx = self.vacant_sockets.last().copied().unwrap_or(self.sockets.len());
         watch(&fd, idx)?;
@@ -244,6 +247,11 @@ impl QuicEndpoint {
     /// The socket of that number, for settings of its own.
     pub(crate) fn socket(&self, socket_idx: usize) -> Option<&Fd> {
         self.sockets.get(socket_idx)?.fd.as_ref()
+    }
+
+    /// Whether what comes may lie in the sockets for a while.
+    pub(crate) const fn has_large_buffers(&self) -> bool {
+        self.has_large_buffers
     }
 
     /// Receives what a socket has, in one call; how many messages that were, and whether there may be more.

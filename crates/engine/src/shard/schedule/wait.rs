@@ -104,7 +104,7 @@ impl ShardSchedule {
         now_ns: u64,
         timer_ns: u64,
     ) -> Plan {
-        let gather_until_ns = now_ns + self.waiter.gather_ns();
+        let gather_until_ns = now_ns + self.waiter.gather_ns(connections.gather_ns_max());
         match connections.counts.open {
             1..=SPIN_IN_FLIGHT_MAX if self.waiter.may_spin(now_ns) => Plan::SpinUntil(now_ns + SPIN_NS),
             GATHER_IN_FLIGHT_MIN.. if recorder.receive_times.stamp_clock.is_some() => Plan::GatherUntil(

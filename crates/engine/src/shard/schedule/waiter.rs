@@ -115,8 +115,8 @@ impl Waiter {
     }
 
     /// How long answers may lie unread.
-    pub(super) fn gather_ns(&self) -> u64 {
-        (self.response_ns_mean / GATHER_SHARE).min(GATHER_NS_MAX)
+    pub(super) fn gather_ns(&self, longest_ns: u64) -> u64 {
+        (self.response_ns_mean / GATHER_SHARE).min(longest_ns)
     }
 }
 
@@ -128,9 +128,6 @@ pub(super) const SPIN_IN_FLIGHT_MAX: u32 = 8;
 
 /// With at least this many requests in flight, waking for each answer costs more than handling it.
 pub(in crate::shard) const GATHER_IN_FLIGHT_MIN: u32 = SPIN_IN_FLIGHT_MAX + 1;
-
-/// The longest time that answers may lie unread.
-pub(super) const GATHER_NS_MAX: u64 = 250_000;
 
 /// They lie unread for at most this part of a response time; the trial sees to it that the users of a closed model get no fewer answers.
 pub(super) const GATHER_SHARE: u64 = 4;
