@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(point.paths.window_bytes_mean(), Some(20_000));
         assert_eq!(point.paths.rtt_ns_mean(), Some(1_000_000));
         // Without connections nothing is saved.
-        let plain = serde_json::to_value(crate::SeriesPoint::default()).unwrap();
+        let plain = serde_json::to_value(SeriesPoint::default()).unwrap();
         assert_eq!(plain.get("quic"), None);
     }
 
