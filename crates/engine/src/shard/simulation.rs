@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use squall_measure::{Cause, Outcome, Snapshot};
+use squall_measure::{Cause, Kept, Outcome, Snapshot};
 use squall_plan::{
     Arrival, Body, CloseMode, ConnectionPolicy, Endpoint, Expect, HandshakeLoad, HttpLoad, HttpVersion,
     IdleLoad, IdleProtocol, Load, Network, Pacing, Ping, PingKind, Profile, RequestPlan, Resumption,
@@ -65,7 +65,7 @@ impl Case {
             draw.one_of(&[Kind::Requests, Kind::Requests, Kind::Requests, Kind::Handshakes, Kind::Idle]);
         // The request that follows a handshake is one of HTTP/1.1.
         let has_h2 = draw.below(2) == 0 && kind != Kind::Handshakes;
-        let has_h3 = kind == Kind::Requests && draw.below(3) == 0;
+        let has_h3 = draw.below(3) == 0;
         let speaks = match (has_h3, has_h2) {
             (true, _) => Speaks::H3,
             (false, true) => Speaks::H2,
@@ -116,7 +116,7 @@ impl Case {
         };
         let what = match kind {
             Kind::Requests => requests(&mut draw, &behaviour),
-            Kind::Handshakes => handshakes(&mut draw),
+            Kind::Handshakes => handshakes(&mut draw, has_h3),
             Kind::Idle => idle(&mut draw, &behaviour),
         };
         let depth = NonZeroU32::new(draw.one_of(&[1, 1, 3, 8])).expect("not 0");
@@ -238,6 +238,10 @@ impl LoopEnd {
         if case.behaviour.is_tls && !is_right {
             return Some(format!("{} handshakes of {ok_count} connections", made.count()));
         }
+        // Where datagrams carry them, when a connection is open is decided by the client.
+        if case.behaviour.speaks == Speaks::H3 {
+            return self.loss_problem(kept);
+        }
         let mut connects = self.world.connects.clone();
         let ok = self.world.samples.iter().filter(|sample| sample.outcome == Outcome::Ok);
         for sample in ok {
@@ -247,6 +251,11 @@ impl LoopEnd {
             };
             connects.swap_remove(at);
         }
+        self.loss_problem(kept)
+    }
+
+    /// Connections that are kept are lost only where something was in their way.
+    fn loss_problem(&self, kept: &Kept) -> Option<String> {
         let is_lost = self.world.fault_count == 0 && kept.lost() > 0;
         is_lost.then(|| format!("a connection was lost without a fault: {kept:?}"))
     }
@@ -396,19 +405,22 @@ fn target(port: u16) -> Vec<Weighted<Endpoint>> {
 
 const CLOSE_MODES: [CloseMode; 3] = [CloseMode::Rst, CloseMode::Fin, CloseMode::Notify];
 
-fn handshakes(draw: &mut Draw) -> What {
-    let request = session_request(draw);
-    let mode = draw.one_of(&[ResumptionMode::Off, ResumptionMode::Psk, ResumptionMode::Ticket]);
+fn handshakes(draw: &mut Draw, quic: bool) -> What {
+    let request = session_request(draw).filter(|_| !quic);
+    let mode = match quic {
+        true => draw.one_of(&[ResumptionMode::Off, ResumptionMode::Psk]),
+        false => draw.one_of(&[ResumptionMode::Off, ResumptionMode::Psk, ResumptionMode::Ticket]),
+    };
     let resumption = match mode {
         ResumptionMode::Off => Resumption::OFF,
         _ => Resumption {
             mode,
             ratio: draw.one_of(&[1.0, 0.5]),
-            early_data: request.is_some() && draw.below(2) == 0,
+            early_data: (quic || request.is_some()) && draw.below(2) == 0,
         },
     };
     What::Handshake(HandshakeLoad {
-        quic: false,
+        quic,
         targets: target(443),
         server_names: Vec::new(),
         resumption,
@@ -420,17 +432,19 @@ fn handshakes(draw: &mut Draw) -> What {
 
 fn idle(draw: &mut Draw, behaviour: &Behaviour) -> What {
     let is_http2 = behaviour.speaks == Speaks::H2;
-    let request = session_request(draw);
-    let kind = match (is_http2, &request) {
-        (true, _) => PingKind::H2,
-        (false, Some(request)) => PingKind::Request(request.clone()),
-        (false, None) => PingKind::Byte,
+    let quic = behaviour.speaks == Speaks::H3;
+    let request = session_request(draw).filter(|_| !quic);
+    let kind = match (behaviour.speaks, &request) {
+        (Speaks::H2, _) => PingKind::H2,
+        (Speaks::H3, _) => PingKind::Quic,
+        (Speaks::H1, Some(request)) => PingKind::Request(request.clone()),
+        (Speaks::H1, None) => PingKind::Byte,
     };
     let every = Duration::from_millis(2 + draw.below(8));
     // Less than most runs last: an answer that is not received loses its connection.
     let ping = Ping { every, kind, timeout: Duration::from_millis(30) };
     What::Idle(IdleLoad {
-        quic: false,
+        quic,
         targets: target(if behaviour.is_tls { 443 } else { 80 }),
         tls: behaviour.is_tls,
         protocol: if is_http2 { IdleProtocol::Http2 } else { IdleProtocol::Http1 },
@@ -473,7 +487,7 @@ fn seeds() -> Range<u64> {
 #[test]
 #[expect(clippy::print_stdout, reason = "what was simulated is the result of `make simulate`")]
 fn runs_of_all_seeds_count_and_time_what_the_network_did() {
-    let (mut requests, mut faults, mut simulated_ns, mut h3_requests) = (0, 0, 0, 0);
+    let (mut requests, mut faults, mut simulated_ns, mut h3_requests, mut quic_handshakes) = (0, 0, 0, 0, 0);
     let seeds = seeds();
     for seed in seeds.clone() {
         let case = Case::new(seed);
@@ -482,6 +496,10 @@ fn runs_of_all_seeds_count_and_time_what_the_network_did() {
         let server = ended.world.server_counts().cloned().unwrap_or_default();
         faults += ended.world.fault_count + server.faults;
         h3_requests += server.requests;
+        if case.has_sessions() && case.behaviour.speaks == Speaks::H3 {
+            quic_handshakes +=
+                ended.total.sessions.as_ref().map_or(0, |sessions| sessions.handshakes.count());
+        }
         simulated_ns += ended.world.now_ns - 2_000_000_000;
         if let Some(problem) = ended.problem(&case) {
             let log: Vec<&str> = ended.world.log.iter().map(String::as_str).collect();
@@ -497,7 +515,7 @@ fn runs_of_all_seeds_count_and_time_what_the_network_did() {
         }
     }
     println!(
-        "{seeds:?}: {requests} requests, {h3_requests} of them over HTTP/3, {faults} faults, {:.1} simulated seconds",
+        "{seeds:?}: {requests} requests, {h3_requests} of them over HTTP/3, {quic_handshakes} handshakes of QUIC, {faults} faults, {:.1} simulated seconds",
         simulated_ns as f64 / 1e9
     );
 }
