@@ -142,7 +142,7 @@ export class Chart {
 
   private data(): uPlot.AlignedData {
     const { lines, stacked } = this.spec;
-    if (!stacked) return [this.spec.x, ...lines.map((line) => (this.isLog ? line.values.map((value) => (value && value > 0 ? value : null)) : line.values))];
+    if (!stacked) return [this.spec.x, ...lines.map((line) => (this.isLog ? line.values.map(onLog) : line.values))];
     const sums: number[] = new Array(this.spec.x.length).fill(0);
     const isGap = this.spec.x.map((_, idx) => lines.every((line) => line.values[idx] === null));
     return [this.spec.x, ...lines.map((line) => line.values.map((value, idx) => (isGap[idx] ? null : (sums[idx]! += value ?? 0))))];
@@ -354,6 +354,9 @@ function drawMarks(plot: uPlot, marks: Marks): void {
   }
   ctx.restore();
 }
+
+/** A log scale has no zero; what is drawn through stays so. */
+const onLog = (value: number | null | undefined) => (value === undefined || (value !== null && value > 0) ? value : null);
 
 /** Whole decades, and 2 and 5 between them where there is space. */
 function logSplits(min: number, max: number): number[] {
