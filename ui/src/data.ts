@@ -63,12 +63,13 @@ export interface Curve { name: string; points: [number, number][] }
 export interface Monitor { source: string; name: string; unit: string; samples: [number, number][] }
 export interface Mark { at_s: number; label: string; kind: string }
 export interface Phases { blocked: number; connecting: number; tls_handshaking: number; sending: number; waiting: number; receiving: number }
-/** All loads of a kind, a step, a load, a machine (one line for each kind of thing that it made), or a load on a machine. */
+/** All loads of a kind, a step, a load, a machine (one line for each kind of thing that it made), or a load on a machine. `received` are messages on WebSockets, or events of streams. */
 export interface Part {
   kind: 'kind' | 'run' | 'step' | 'load' | 'machine' | 'share'; name: string; makes: LoadKind | null; load: string | null; machine: string | null;
   at_s: number; duration_s: number; status: Status | null; problem: string | null; rate_per_s: number;
   ok: number; failed: number; interrupted: number; asked: number; bytes_received: number; bytes_sent: number; connections_open_max: number;
   latency_us: Distribution; phases_mean_us: Phases | null; failures: Record<string, number>; busy: number | null; points: Point[];
+  received?: number; received_latency_us?: Distribution;
 }
 /** A table of what only one kind of run has. The last `figure_count` columns are figures. */
 export interface Block { title: string; is_headline: boolean; head: string[]; rows: string[][]; figure_count: number }

@@ -14,4 +14,7 @@ export const WORDS: Record<LoadKind, Words> = {
 
 export const wordsOf = (kind: LoadKind | null | undefined): Words => WORDS[kind ?? 'requests'];
 
+/** What comes on the connections or streams of such loads, whose latency is another figure than that of opening them. */
+export const cameOf = (kind: LoadKind | null | undefined): string => (kind === 'streams' ? 'events' : kind === 'websockets' ? 'messages' : 'messages, events');
+
 export const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

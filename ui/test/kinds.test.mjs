@@ -54,6 +54,45 @@ test('idle connections', async () => {
   });
 });
 
+test('WebSockets that the server closes', async () => {
+  const url = on.target.url.replace('http', 'ws');
+  await look('websockets', await run('websockets', 'ws', `${url}/ws/echo?close-after=10&code=4001`, '-c', '10', '-d', '4s', '--pause', '50ms', '--threads', '1'), async (page) => {
+    assert.match(await page.textContent('.tiles'), /messages per second.*median message latency/s);
+    assert.match(await rows(page, 'Message latency').first().textContent(), /^latency/);
+    const closes = await rows(page, 'Closes').allTextContents();
+    assert.ok(closes.some((text) => /^4001the server/.test(text)) && closes.some((text) => /^1000squall/.test(text)), `${closes}`);
+    const charts = await page.locator('.chart h3').allTextContents();
+    for (const title of ['Messages', 'Message latency', 'Open', 'Disconnects and reconnects']) assert.ok(charts.includes(title), `${title} in ${charts}`);
+  });
+});
+
+test('streams of events', async () => {
+  await look('streams', await run('streams', 'stream', `${on.target.url}/sse?count=20&interval=20ms`, '-c', '10', '-d', '4s', '--slo', 'first<500ms,gap:p(95)<1s', '--threads', '1'), async (page) => {
+    assert.match(await page.textContent('.tiles'), /events per second.*median gap/s);
+    assert.match(await rows(page, 'Events').first().textContent(), /^first event/);
+    const charts = await page.locator('.chart h3').allTextContents();
+    for (const title of ['Events', 'Time to first event', 'Gaps']) assert.ok(charts.includes(title), `${title} in ${charts}`);
+  });
+});
+
+test('loads of messages, events and requests at once', async () => {
+  const plan = file('messages.yaml', `steps:
+  - name: all at once
+    loads:
+      - { name: fast, ws: '${on.target.url.replace('http', 'ws')}/ws/echo', connections: 5, pause: 20ms, duration: 3s, threads: 1 }
+      - { name: slow, ws: '${on.target.url.replace('http', 'ws')}/ws/echo?delay=50ms', connections: 5, duration: 3s, threads: 1 }
+      - { name: feed, stream: '${on.target.url}/sse?count=20&interval=20ms', connections: 5, duration: 3s, threads: 1 }
+      - { name: browse, http: '${on.target.url}/delay/5ms', connections: 2, duration: 3s, threads: 1 }
+`);
+  await look('messages', await run('messages', 'run', plan), async (page) => {
+    const charts = await page.locator('.chart h3').allTextContents();
+    for (const title of ['WebSockets: messages', 'Streams: events', 'Messages by load', 'Messages: p99 by load']) assert.ok(charts.includes(title), `${title} in ${charts}`);
+    for (const title of ['Messages', 'Events', 'Gaps']) assert.ok(!charts.includes(title), 'messages and events are not added up');
+    assert.equal(await partRows(page, 'Loads').count(), 4);
+    assert.match(await partRows(page, 'Loads').filter({ hasText: 'browse' }).textContent(), /––––/);
+  });
+});
+
 test('a k6 script', async () => {
   const script = file('script.js', `import http from 'k6/http';
 import { check, group } from 'k6';

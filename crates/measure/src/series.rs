@@ -75,6 +75,15 @@ pub struct SeriesPoint {
     /// Latency of messages, or time to the first event of streams.
     #[serde(default, skip_serializing_if = "Sketch::is_empty")]
     pub received_latency: Sketch,
+    /// Between two events of a stream.
+    #[serde(default, skip_serializing_if = "Sketch::is_empty")]
+    pub event_gap: Sketch,
+    /// Kept connections that ended and were not closed by us, and streams that ended early.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub disconnects: u64,
+    /// Kept connections and streams that were opened again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reconnects: u64,
     /// What connections of QUIC did; `None` where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quic: Option<QuicPoint>,
@@ -242,8 +251,17 @@ impl SeriesPoint {
         self.arrivals_waiting += generator.arrivals_waiting;
     }
 
-    /// Adds what came on streams and WebSockets.
+    /// Adds what came on streams and WebSockets, and how often they ended and were opened again.
     pub fn add_received(&mut self, snapshot: &Snapshot) {
+        if let Some(kept) = snapshot.sessions.as_deref().map(|sessions| &sessions.kept) {
+            self.disconnects += kept.lost();
+            self.reconnects += kept.reopened;
+        }
+        if let Some(streams) = snapshot.streams.as_deref() {
+            self.event_gap.merge(&Sketch::from(&streams.event_gap));
+            self.disconnects += streams.ended_early;
+            self.reconnects += streams.reconnects;
+        }
         let streams = snapshot.streams.as_deref().map(|made| (made.events, &made.first_event));
         let messages = snapshot.websockets.as_deref().map(|made| (made.messages_received, &made.latency));
         for (count, times) in streams.into_iter().chain(messages) {
@@ -299,6 +317,11 @@ impl SeriesPoint {
         if !other.received_latency.is_empty() {
             self.received_latency.merge(&other.received_latency);
         }
+        if !other.event_gap.is_empty() {
+            self.event_gap.merge(&other.event_gap);
+        }
+        self.disconnects += other.disconnects;
+        self.reconnects += other.reconnects;
         if let Some(theirs) = &other.quic {
             self.quic.get_or_insert_default().add(theirs);
         }

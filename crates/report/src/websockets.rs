@@ -43,11 +43,15 @@ pub(crate) fn message_times(made: &WebSocketSummary) -> Vec<String> {
 
 /// `3 by the server: 1001 going away`
 pub(crate) fn close_facts(row: &CloseCount) -> String {
-    let by = match row.close.by {
-        ClosedBy::Server => "by the server",
-        ClosedBy::Squall => "by squall",
-        ClosedBy::Neither => "by neither end",
-    };
     let reason = if row.close.reason.is_empty() { String::new() } else { format!(" {}", row.close.reason) };
-    format!("{} {by}: {}{reason}", units::count(row.count), row.close.code)
+    format!("{} by {}: {}{reason}", units::count(row.count), closer(row.close.by), row.close.code)
+}
+
+/// Who closed a connection, in words.
+pub(crate) fn closer(by: ClosedBy) -> &'static str {
+    match by {
+        ClosedBy::Server => "the server",
+        ClosedBy::Squall => "squall",
+        ClosedBy::Neither => "neither end",
+    }
 }

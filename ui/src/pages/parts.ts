@@ -5,7 +5,7 @@ import type { Part, Phases, RunPage, Tool } from '../data';
 import { h, section, table } from '../dom';
 import * as format from '../format';
 import { TONES } from '../parts';
-import { wordsOf } from '../words';
+import { cameOf, wordsOf } from '../words';
 import { comparedSpecs } from './series';
 import { summed } from './tiles';
 
@@ -40,8 +40,15 @@ function loadCells(load: Part, tools: Tool[]): (string | HTMLElement)[] {
     const made = requests === null ? runs[0]!.tool : `${format.count(requests)} by ${runs[0]!.tool}`;
     return [load.name, verdictOf(load), made, format.count(failed), format.rate(rate_per_s), time('p50'), time('p99'), time('max'), '–'];
   }
-  const { p50, p99, max } = load.latency_us;
-  return [load.name, verdictOf(load), `${format.count(load.ok)} ${wordsOf(load.makes).many}`, format.count(load.failed), format.rate(load.rate_per_s), format.time(p50), format.time(p99), format.time(max), format.bytes(load.bytes_received)];
+  // What came says more than what was opened once.
+  const { p50, p99, max } = load.received_latency_us ?? load.latency_us;
+  const made = load.received === undefined ? `${format.count(load.ok)} ${wordsOf(load.makes).many}` : `${format.count(load.received)} ${cameOf(load.makes)}`;
+  return [load.name, verdictOf(load), made, format.count(load.failed), format.rate(receivedPerS(load) ?? load.rate_per_s), format.time(p50), format.time(p99), format.time(max), format.bytes(load.bytes_received)];
+}
+
+/** Messages or events per second. */
+function receivedPerS({ received, duration_s }: Part): number | null {
+  return received === undefined || duration_s <= 0 ? null : received / duration_s;
 }
 
 /** A section that is there when the run has more than one part of its kind. */
@@ -96,13 +103,17 @@ function partTable(parts: Part[], { cause_labels, warmup_s }: RunPage, choose: (
   const isMixed = new Set(parts.map((part) => part.makes)).size > 1;
   const hasBusy = parts.some((part) => part.busy !== null);
   const hasVerdict = parts.some((part) => part.status !== null || part.problem !== null);
-  const head = [kind === 'share' ? 'load' : kind, ...(kind === 'share' ? ['machine'] : []), ...(isMixed ? ['made'] : []), ...(hasVerdict ? ['verdict'] : []), 'errors', 'from', 'for', 'ok', 'failed', 'rate', 'p50', 'p99', 'max', ...phases.map(([, name]) => name), 'received', 'sent', ...(hasBusy ? ['busy'] : [])];
+  const receiving = parts.filter((part) => part.received !== undefined);
+  const cameName = cameOf(receiving.every((part) => part.makes === receiving[0]!.makes) ? receiving[0]?.makes : null);
+  const came = receiving.length > 0 ? [cameName, 'per second', 'p50', 'p99'] : [];
+  const cameCells = (part: Part) => (came.length === 0 ? [] : [part.received === undefined ? '–' : format.count(part.received), part.received === undefined ? '–' : format.rate(receivedPerS(part) ?? 0), format.time(part.received_latency_us?.p50), format.time(part.received_latency_us?.p99)]);
+  const head = [kind === 'share' ? 'load' : kind, ...(kind === 'share' ? ['machine'] : []), ...(isMixed ? ['made'] : []), ...(hasVerdict ? ['verdict'] : []), 'errors', 'from', 'for', 'ok', 'failed', 'rate', 'p50', 'p99', 'max', ...came, ...phases.map(([, name]) => name), 'received', 'sent', ...(hasBusy ? ['busy'] : [])];
   const errors = (part: Part) => Object.entries(part.failures).map(([cause, count]) => `${format.count(count)} × ${cause_labels[cause] ?? cause.replaceAll('_', ' ')}`).join(', ') || '–';
   const rows = parts.map((part) => [
     part.points.length > 0 ? h('button', { type: 'button', class: 'link', title: 'show its charts over time', click: () => choose(keyOf(part)) }, kind === 'share' ? part.load! : part.name) : part.load ?? part.name,
     ...(kind === 'share' ? [part.machine!] : []), ...(isMixed ? [wordsOf(part.makes).many] : []), ...(hasVerdict ? [verdictOf(part)] : []), errors(part),
     format.clock(part.at_s + warmup_s), format.span(part.duration_s), format.count(part.ok), format.count(part.failed), format.rate(part.rate_per_s),
-    ...[part.latency_us.p50, part.latency_us.p99, part.latency_us.max].map(format.time),
+    ...[part.latency_us.p50, part.latency_us.p99, part.latency_us.max].map(format.time), ...cameCells(part),
     ...phases.map(([name]) => format.time(part.phases_mean_us?.[name] || null)), format.bytes(part.bytes_received), format.bytes(part.bytes_sent), ...(hasBusy ? [format.percent(part.busy)] : []),
   ]);
   const numeric = head.length - head.indexOf('from');

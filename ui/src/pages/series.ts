@@ -23,7 +23,8 @@ export function seriesSpecs(scope: Scope): Spec[] {
   const isKept = scope.kind === 'idle_connections' || scope.kind === 'websockets';
   const made = isKept ? [opened(scope, read)] : scope.kind ? [rate(scope, read)] : [];
   const latencies = scope.kind ? [latency(scope, read), ...heat(scope, read), ...phases(scope, read)] : [];
-  return [...received(scope, read), ...made, ...latencies, ...failures(scope, read), ...network(scope, read), ...(isKept ? [] : connections(scope, read)), ...paths(scope, read), ...generator(scope, read)];
+  const came = scope.kind ? [...received(scope, read), ...made, ...reconnects(scope, read)] : [];
+  return [...came, ...latencies, ...failures(scope, read), ...network(scope, read), ...(isKept ? [] : connections(scope, read)), ...paths(scope, read), ...generator(scope, read)];
 }
 
 /** One line for each part, on one chart for each figure. */
@@ -41,6 +42,11 @@ export function comparedSpecs(parts: Part[], columns: string[], title: string, w
     specs.push({ title: `${words.title} ${title}`, note: isKept ? 'Open at the end of each interval.' : `${capital(words.many)} per second that ${words.ok}.`, unit: isKept ? 'count' : 'per_second', ...figure });
     const times = compared(own, columns, (read) => read.values('p99'), warmup_s);
     if (has(times)) specs.push({ title: `${words.title}: p99 ${title}`, note: `The 99th percentile of the ${words.latency}.`, unit: 'us', log: true, ...times });
+    const came = compared(own, columns, (read) => read.perSecond('received'), warmup_s);
+    const what = kind === 'streams' ? 'Events' : 'Messages';
+    if (has(came)) specs.push({ title: `${what} ${title}`, note: `${what} received per second.`, unit: 'per_second', ...came });
+    const cameTimes = compared(own, columns, (read) => read.values('received_p99'), warmup_s);
+    if (has(cameTimes)) specs.push({ title: `${what}: p99 ${title}`, note: `The 99th percentile of the ${kind === 'streams' ? 'time to the first event' : 'message latency'}.`, unit: 'us', log: true, ...cameTimes });
     const failed = compared(own, columns, (read) => read.perSecond('failed'), warmup_s);
     if (has(failed)) specs.push({ title: `${words.title}: failures ${title}`, note: `Failed ${words.many} per second.`, unit: 'per_second', ...failed });
   }
@@ -115,10 +121,21 @@ function received(scope: Scope, { x, values, perSecond }: Reader): Spec[] {
   if (rates.length === 0) return [];
   const isStream = scope.kind === 'streams';
   const lines = [line('p50', values('received_p50'), 'c1', { width: 2.25 }), line('p90', values('received_p90'), 'c3'), line('p99', values('received_p99'), 'c5'), line('max', values('received_max'), 'c7', { dash: [3, 3] })];
+  const gaps = known([line('p50', values('gap_p50'), 'c1', { width: 2.25 }), line('p95', values('gap_p95'), 'c3'), line('p99', values('gap_p99'), 'c5')]);
   return [
     { title: named(scope, isStream ? 'Events' : 'Messages'), note: isStream ? 'Events received per second.' : 'Messages received per second.', unit: 'per_second', x, lines: rates },
     { title: named(scope, isStream ? 'Time to first event' : 'Message latency'), note: isStream ? 'Percentiles of the streams whose first event arrived in each interval.' : 'Percentiles of the messages that were answered or delivered in each interval.', unit: 'us', x, lines, log: true, bands: [[1, 0, 0.16], [2, 1, 0.12]] },
+    ...(gaps.length > 0 ? [{ title: named(scope, 'Gaps'), note: 'Time between two events of a stream; percentiles of each interval.', unit: 'us', x, lines: gaps, log: true } as Spec] : []),
   ];
+}
+
+/** Connections and streams that ended although they were to stay, and those that were opened again. */
+function reconnects(scope: Scope, { x, values, spans }: Reader): Spec[] {
+  // Points without any do not have the value.
+  const counts = (name: string) => values(name).map((value, idx) => value ?? (spans[idx]! > 0 ? 0 : null));
+  const lines = known([line('disconnects', counts('disconnects'), 'c2', { width: 2.25 }), line('reconnects', counts('reconnects'), 'c1', { dash: [6, 4] })]);
+  const ended = scope.kind === 'streams' ? 'Streams that ended early' : 'Connections that ended and were not closed by Squall';
+  return lines.length > 0 ? [{ title: named(scope, 'Disconnects and reconnects'), note: `${ended}, and those opened again, in each interval.`, unit: 'count', x, lines }] : [];
 }
 
 function opened(scope: Scope, { x, values }: Reader): Spec {

@@ -59,6 +59,11 @@ const COLUMNS: &[(&str, Show)] = &[
     ("lost", |moment| moment.point.quic.and_then(|quic| count(quic.packets_lost))),
     ("window", |moment| moment.point.quic?.paths.window_bytes_mean().map(|bytes| bytes as f64)),
     ("rtt", |moment| moment.point.quic?.paths.rtt_ns_mean().map(micros)),
+    ("gap_p50", |moment| moment.point.event_gap.quantile(0.5).map(micros)),
+    ("gap_p95", |moment| moment.point.event_gap.quantile(0.95).map(micros)),
+    ("gap_p99", |moment| moment.point.event_gap.quantile(0.99).map(micros)),
+    ("disconnects", |moment| count(moment.point.disconnects).filter(|count| *count > 0.0)),
+    ("reconnects", |moment| count(moment.point.reconnects).filter(|count| *count > 0.0)),
 ];
 
 /// The names of the columns.

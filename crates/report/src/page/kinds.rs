@@ -3,7 +3,7 @@
 //! Owns: which figures of a kind are shown, in words. Never: how a table looks.
 
 use serde::Serialize;
-use squall_measure::{RunRecord, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
+use squall_measure::{CloseCount, RunRecord, ScriptFigures, ScriptMetric, ScriptUnit, ScriptValue};
 
 use crate::replay::{comparison_facts, fidelity_facts};
 use crate::sessions::kept_facts;
@@ -13,7 +13,7 @@ use crate::summary::{
     WebSocketSummary,
 };
 use crate::terminal::{alt_svc_facts, http2_facts, quic_facts};
-use crate::websockets::{close_facts, message_facts};
+use crate::websockets::{closer, message_facts};
 use crate::{units, wording};
 
 /// A table of a kind of run.
@@ -114,8 +114,26 @@ fn of_websockets(made: &WebSocketSummary) -> [FactBlock; 3] {
         rows: latency.into_iter().chain(service).collect(),
         figure_count: 1 + TIMES.len(),
     };
-    let closes = made.closes.iter().map(close_facts).collect();
-    [times, facts("Messages", message_facts(made)), facts("Closed", closes)]
+    [times, facts("Messages", message_facts(made)), of_closes(&made.closes)]
+}
+
+fn of_closes(closes: &[CloseCount]) -> FactBlock {
+    let row = |row: &CloseCount| {
+        let close = &row.close;
+        vec![
+            close.code.to_string(),
+            closer(close.by).to_owned(),
+            or_dash(&close.reason),
+            units::count(row.count),
+        ]
+    };
+    FactBlock {
+        title: "Closes",
+        is_headline: true,
+        head: vec!["code", "closed by", "reason", "count"],
+        rows: closes.iter().map(row).collect(),
+        figure_count: 1,
+    }
 }
 
 fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {

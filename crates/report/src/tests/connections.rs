@@ -212,6 +212,8 @@ fn note_received(record: &mut RunRecord, snapshot: &Snapshot) {
     of_all.add_received(snapshot);
     if let Some(point) = record.series.points.first_mut() {
         (point.received, point.received_latency) = (of_all.received, of_all.received_latency);
+        (point.event_gap, point.disconnects, point.reconnects) =
+            (of_all.event_gap, of_all.disconnects, of_all.reconnects);
     }
 }
 

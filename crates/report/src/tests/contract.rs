@@ -7,13 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use squall_measure::{Monitor, MonitorUnit, RunRecord};
 
-use super::{fixture, runs_of_every_kind};
+use super::{connections, fixture, received, runs_of_every_kind};
 use crate::page::{self, Feed, FeedState, Position};
 
 #[test]
 fn what_the_browser_reads_is_what_the_program_writes() {
     let mut contract = Contract::of(include_str!("../../../../ui/src/data.ts"));
-    for record in runs_of_every_kind().into_iter().chain([fixture::tools_run(), monitored()]) {
+    for record in runs_of_every_kind().into_iter().chain([
+        fixture::tools_run(),
+        monitored(),
+        received::on_two_machines(connections::websocket_run()),
+    ]) {
         contract.check("RunPage", &serde_json::to_value(page::of_run(&record)).unwrap());
     }
     let mut feed = Feed::default();
