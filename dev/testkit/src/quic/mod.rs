@@ -31,6 +31,9 @@ use crate::{Authority, Script, Served, ServedRequest, Validity};
 pub use peers::PEERS;
 pub use relay::{LossyRelay, PathFaults};
 
+/// Something that a server does on a connection.
+pub type Act = fn(&mut Talk<'_>);
+
 /// One server.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer {
@@ -43,7 +46,7 @@ pub struct Peer {
     /// What it does as soon as a handshake is complete, after its SETTINGS.
     pub on_connected: fn(&mut Connection),
     /// What it does with each request: it answers well unless this says something else.
-    pub on_request: fn(&mut Talk<'_>),
+    pub on_request: Act,
     /// Changes quinn's settings of its transport.
     pub transport: fn(&mut TransportConfig),
     /// Changes its settings of TLS.
@@ -105,7 +108,7 @@ pub struct Talk<'a> {
     is_later: bool,
     forgery: &'a Forgery,
     /// What follows when all of this has been sent.
-    next: Option<fn(&mut Talk<'_>)>,
+    next: Option<Act>,
 }
 
 /// A running [`Peer`]; stopped on drop.
@@ -213,7 +216,7 @@ impl Talk<'_> {
     }
 
     /// Does this when what was sent until now has left: a later datagram has it.
-    pub fn then(&mut self, act: fn(&mut Talk<'_>)) {
+    pub fn then(&mut self, act: Act) {
         self.next = Some(act);
     }
 
@@ -276,7 +279,7 @@ struct Open {
     /// Our control stream, once the handshake is complete.
     control: Option<StreamId>,
     /// What follows on which request when all has been sent.
-    next: Vec<(StreamId, fn(&mut Talk<'_>))>,
+    next: Vec<(StreamId, Act)>,
 }
 
 impl Loop {

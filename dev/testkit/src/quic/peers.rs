@@ -10,7 +10,7 @@ use squall_measure::Cause::*;
 use squall_measure::Phase::*;
 use squall_measure::{Cause, Phase};
 
-use super::{Greeting, OK, Peer, Talk};
+use super::{Act, Greeting, OK, Peer, Talk};
 
 /// Every server. The client makes three requests, one after the other, on one connection at a time, unless its flags say otherwise.
 pub const PEERS: &[Peer] = &[
@@ -240,8 +240,8 @@ pub const PEERS: &[Peer] = &[
         name: "more data of a stream than the window has room for",
         on_request: |talk| {
             first(talk, |talk| {
-                talk.forge(&[0x0e, 0x00, 0xc0, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, b'x'])
-            })
+                talk.forge(&[0x0e, 0x00, 0xc0, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, b'x']);
+            });
         },
         failures: BROKEN_QUIC,
         ..GOOD
@@ -257,7 +257,7 @@ pub const PEERS: &[Peer] = &[
         section: "9000 4.5",
         name: "data beyond the end of a stream",
         on_request: |talk| {
-            first(talk, |talk| talk.forge(&[0x0f, 0x00, 0x05, 0x01, b'x', 0x0e, 0x00, 0x09, 0x01, b'x']))
+            first(talk, |talk| talk.forge(&[0x0f, 0x00, 0x05, 0x01, b'x', 0x0e, 0x00, 0x09, 0x01, b'x']));
         },
         failures: BROKEN_QUIC,
         ..GOOD
@@ -681,7 +681,7 @@ pub(super) const GOOD: Peer = Peer {
 };
 
 /// Does this with the first request, and answers all others well.
-fn first(talk: &mut Talk<'_>, act: fn(&mut Talk<'_>)) {
+fn first(talk: &mut Talk<'_>, act: Act) {
     if talk.request_idx == 0 { act(talk) } else { talk.answer() }
 }
 
