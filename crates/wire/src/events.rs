@@ -77,6 +77,12 @@ impl EventDecoder {
         }
     }
 
+    /// Goes on after an earlier body, whose last event id stays that of this one until it sends another (WHATWG HTML, section 9.2.5).
+    pub fn resume_after(&mut self, last_event_id: &[u8]) {
+        last_event_id.clone_into(&mut self.fields.id);
+        last_event_id.clone_into(&mut self.fields.last_id);
+    }
+
     /// The next event; takes what it has read off the input. Call it until there is none.
     ///
     /// # Errors
@@ -295,6 +301,17 @@ mod tests {
         assert_eq!(decoder.last_event_id(), b"7");
         assert!(decoder.decode(&mut &b"\n"[..]).unwrap().is_none());
         assert_eq!(decoder.last_event_id(), b"8");
+    }
+
+    #[test]
+    fn an_id_lasts_until_a_later_body_sends_another() {
+        let mut decoder = EventDecoder::new(EventFormat::EventStream, 100);
+        decoder.resume_after(b"42");
+        assert_eq!(decoder.last_event_id(), b"42");
+        for (mut body, expected) in [(&b"data\n\n"[..], &b"42"[..]), (b"id: 43\n\n", b"43"), (b"id\n\n", b"")] {
+            while decoder.decode(&mut body).unwrap().is_some() {}
+            assert_eq!(decoder.last_event_id(), expected);
+        }
     }
 
     #[test]

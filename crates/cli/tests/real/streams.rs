@@ -110,6 +110,32 @@ fn a_stream_that_ends_is_opened_again_where_it_ended() {
 }
 
 #[test]
+fn the_last_id_and_the_retry_time_outlive_streams_and_failures() {
+    let (url, heads) = serve(|stream, nth| match nth {
+        0 => {
+            event_stream(stream);
+            let _ = write!(stream, "retry: 50\n\nid: 42\ndata: x\n\n");
+        }
+        // This one closes the connection before the head.
+        2 => {}
+        3 => drop(stream.write_all(b"HTTP/1.1 503 \r\nContent-Length: 0\r\nConnection: close\r\n\r\n")),
+        _ => {
+            event_stream(stream);
+            let _ = write!(stream, "data: x\n\n");
+        }
+    });
+    let ended = run(&["stream", "-c", "1", "-n", "6", "--reconnect", &url]);
+    let heads: Vec<String> = heads.try_iter().collect();
+    assert_eq!(ended.assert_all_counted(), 6, "{ended:#?}");
+    assert_eq!(ended.count("/totals/streams/reconnects"), 5);
+    for head in &heads[1..] {
+        assert!(head.contains("Last-Event-ID: 42\r\n"), "{head}");
+    }
+    let took_s = ended.number("/duration_s");
+    assert!((0.25..2.5).contains(&took_s), "five pauses of 50 ms each: {took_s} s");
+}
+
+#[test]
 fn streams_open_at_the_end_are_closed_and_held_ones_are_whole() {
     let endless = |stream: &mut TcpStream, _| {
         event_stream(stream);

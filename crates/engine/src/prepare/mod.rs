@@ -44,7 +44,7 @@ pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedReque
 pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
-pub(crate) use self::streams::{StreamPolicy, retry_ns};
+pub(crate) use self::streams::{Resumption, StreamPolicy};
 pub(crate) use self::websocket::{Audience, HandshakeKey, Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.
@@ -359,14 +359,19 @@ impl Prepared {
         }
     }
 
-    /// The request that opens a stream again, which has ended after the event with this id.
-    pub(crate) fn resumed(&self, request: &PreparedRequest, last_id: &[u8]) -> Option<PreparedRequest> {
+    /// The request that opens a stream again. Without an id from the server, a `Last-Event-ID` of the plan stays.
+    pub(crate) fn resumed(
+        &self,
+        request: &PreparedRequest,
+        resumption: Resumption,
+    ) -> Option<PreparedRequest> {
         let Source { plan, user_agent } = request.source.as_deref()?;
         let mut plan = plan.clone();
-        plan.headers.retain(|header| !header.name.eq_ignore_ascii_case(LAST_EVENT_ID));
-        if !last_id.is_empty() {
+        if let Some(last_id) = &resumption.last_id {
+            plan.headers.retain(|header| !header.name.eq_ignore_ascii_case(LAST_EVENT_ID));
             let value = String::from_utf8_lossy(last_id).into_owned();
-            plan.headers.push(Header { name: LAST_EVENT_ID.to_owned(), value });
+            let header = Header { name: LAST_EVENT_ID.to_owned(), value };
+            plan.headers.extend((!last_id.is_empty()).then_some(header));
         }
         let origin = &self.origins[request.origin_idx as usize];
         let forwarder = self.load.network.proxy.as_ref().filter(|_| !origin.key.is_tls);
@@ -378,7 +383,8 @@ impl Prepared {
             follows: true,
             protocol: None,
         };
-        template.encode(user_agent, request.file.clone(), forwarder, None).ok()
+        let resumed = template.encode(user_agent, request.file.clone(), forwarder, None).ok()?;
+        Some(PreparedRequest { resumption: Some(Arc::new(resumption)), ..resumed })
     }
 
     /// The request that follows a redirect (RFC 9110 15.4), or why it cannot be followed.
@@ -410,7 +416,9 @@ impl Prepared {
         };
         let keeps_body = plan.body != Body::Empty;
         let file = request.file.clone().filter(|_| keeps_body);
-        template.encode(user_agent, file, forwarder, None).map_err(|error| error.to_string())
+        let redirected = template.encode(user_agent, file, forwarder, None);
+        let redirected = redirected.map_err(|error| error.to_string())?;
+        Ok(PreparedRequest { resumption: request.resumption.clone(), ..redirected })
     }
 }
 

@@ -11,6 +11,7 @@ use squall_wire::h3::{self, FieldSection};
 
 use super::encode::{cannot_encode, encode};
 use super::rows::VersionRows;
+use super::streams::Resumption;
 use crate::Error;
 
 /// One request, encoded.
@@ -36,6 +37,8 @@ pub(crate) struct PreparedRequest {
     pub(crate) is_idempotent: bool,
     /// What it was made from; kept where redirects may be followed.
     pub(crate) source: Option<Arc<Source>>,
+    /// Of a stream that is opened again: where it goes on.
+    pub(crate) resumption: Option<Arc<Resumption>>,
 }
 
 /// What a request was made from.
@@ -89,6 +92,7 @@ impl PreparedRequest {
             rows: VersionRows::default(),
             is_idempotent: false,
             source: None,
+            resumption: None,
         }
     }
 
@@ -198,6 +202,7 @@ impl Template<'_> {
             source: self
                 .follows
                 .then(|| Arc::new(Source { plan: self.plan.clone(), user_agent: user_agent.to_owned() })),
+            resumption: None,
         })
     }
 

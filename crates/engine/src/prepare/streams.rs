@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use squall_measure::Objectives;
-use squall_plan::limits::STREAM_RETRY_MAX;
+use squall_plan::limits::{STREAM_RETRY_DEFAULT, STREAM_RETRY_MAX};
 use squall_plan::{StreamFormat, StreamLoad};
 
 use crate::sys::nanoseconds;
@@ -46,7 +46,18 @@ impl StreamPolicy {
     }
 }
 
-/// How long a stream rests before it is opened again, as the server wants it.
-pub(crate) fn retry_ns(asked: Duration) -> u64 {
-    nanoseconds(asked.min(STREAM_RETRY_MAX))
+/// Where a stream goes on that is opened again. It outlives connections, and attempts that fail (WHATWG HTML, section 9.2.3).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resumption {
+    /// How long the server wants clients to wait.
+    pub(crate) retry: Option<Duration>,
+    /// The id of the last event; `None`: no event had one, empty: the server took it back.
+    pub(crate) last_id: Option<Vec<u8>>,
+}
+
+impl Resumption {
+    /// How long the stream rests before it is opened again.
+    pub(crate) fn pause_ns(&self) -> u64 {
+        nanoseconds(self.retry.unwrap_or(STREAM_RETRY_DEFAULT).min(STREAM_RETRY_MAX))
+    }
 }

@@ -173,7 +173,8 @@ impl Connections {
         let Some(slot) = client.next_reserved() else { return false };
         let place = (conn.first_place + slot) as usize;
         let exchange = &mut self.exchanges[place];
-        let request = request_of(&self.prepared, &self.made.requests, exchange.request).on_wire();
+        let prepared = request_of(&self.prepared, &self.made.requests, exchange.request);
+        let request = prepared.on_wire();
         if !client.takes(request) {
             let field_bytes = request.fields.map_or(0, |fields| fields.list_bytes());
             self.refuse_request(schedule, recorder, conn_idx, slot, field_bytes);
@@ -183,7 +184,7 @@ impl Connections {
         if let Some(streams) = &mut recorder.sink.streams {
             let is_open_model = recorder.pulse.is_open_model();
             let begin_ns = if is_open_model { exchange.intended_ns } else { exchange.start_ns };
-            streams.begin(place, begin_ns, exchange.is_warmup);
+            streams.begin(place, (begin_ns, exchange.is_warmup), prepared.resumption.as_deref());
         }
         let flight = exchange.request.dynamic_idx().and_then(|idx| self.made.calls.get(idx)?.as_ref());
         let growing = flight.filter(|flight| flight.has_growing_body()).map(|flight| &flight.outgoing);

@@ -5,12 +5,11 @@
 
 use squall_measure::{Snapshot, StreamFacts, StreamFigures, StreamGaps};
 use squall_plan::StreamFormat;
-use squall_plan::limits::{STREAM_EVENT_BYTES_MAX, STREAM_RETRY_DEFAULT};
+use squall_plan::limits::STREAM_EVENT_BYTES_MAX;
 use squall_wire::events::{EventDecoder, EventFormat};
 use squall_wire::h1::HeadView;
 
-use crate::prepare::{StreamPolicy, retry_ns};
-use crate::sys::nanoseconds;
+use crate::prepare::{Resumption, StreamPolicy};
 
 /// The streams of one event loop.
 #[derive(Debug)]
@@ -45,6 +44,8 @@ struct OpenStream {
     done_ns: u64,
     is_too_large: bool,
     reading: Reading,
+    /// Where it goes on after streams before it.
+    resumption: Resumption,
     gaps: StreamGaps,
 }
 
@@ -85,14 +86,21 @@ impl StreamTable {
     }
 
     /// A request starts. What was in its place before is gone.
-    pub(in crate::shard) fn begin(&mut self, place: usize, begin_ns: u64, is_warmup: bool) {
+    pub(in crate::shard) fn begin(
+        &mut self,
+        place: usize,
+        (begin_ns, is_warmup): (u64, bool),
+        resumption: Option<&Resumption>,
+    ) {
         if self.open.len() <= place {
             self.open.resize_with(place + 1, || None);
         }
         let mut stream = self.open[place].take().or_else(|| self.spare.pop()).unwrap_or_default();
         stream.gaps.clear();
         let gaps = std::mem::take(&mut stream.gaps);
-        *stream = OpenStream { begin_ns, is_warmup, last_ns: begin_ns, gaps, ..OpenStream::default() };
+        let resumption = resumption.cloned().unwrap_or_default();
+        *stream =
+            OpenStream { begin_ns, is_warmup, last_ns: begin_ns, resumption, gaps, ..OpenStream::default() };
         self.open[place] = Some(stream);
     }
 
@@ -104,6 +112,10 @@ impl StreamTable {
             return;
         }
         stream.reading = Reading::new(policy.format, head.field("content-type").unwrap_or_default());
+        if let Reading::Events(decoder) = &mut stream.reading {
+            decoder.retry = stream.resumption.retry;
+            decoder.resume_after(stream.resumption.last_id.as_deref().unwrap_or_default());
+        }
         self.figures.opened += u64::from(!stream.is_warmup);
     }
 
@@ -124,6 +136,7 @@ impl StreamTable {
                         }
                         Err(_too_large) => {
                             stream.is_too_large = true;
+                            stream.resumption.follow(decoder);
                             break;
                         }
                     }
@@ -222,16 +235,14 @@ impl StreamTable {
         self.stream(place).is_some_and(|stream| stream.event_count > 0)
     }
 
-    /// The pause after which the stream in this place, which has ended, is opened again, and its last event id; `None`: it never was open.
-    pub(in crate::shard) fn reconnect(&self, place: usize) -> Option<(u64, Vec<u8>)> {
-        let stream = self.stream(place).filter(|stream| stream.head_ns > 0)?;
-        let decoder = match &stream.reading {
-            Reading::None => return None,
-            Reading::Pieces => return Some((nanoseconds(STREAM_RETRY_DEFAULT), Vec::new())),
-            Reading::Events(decoder) => decoder,
-        };
-        let pause_ns = retry_ns(decoder.retry.unwrap_or(STREAM_RETRY_DEFAULT));
-        Some((pause_ns, decoder.last_event_id().to_vec()))
+    /// Where the stream in this place, which has ended, goes on; `None`: its request was not sent.
+    pub(in crate::shard) fn resumption(&self, place: usize) -> Option<Resumption> {
+        let stream = self.stream(place)?;
+        let mut resumption = stream.resumption.clone();
+        if let Reading::Events(decoder) = &stream.reading {
+            resumption.follow(decoder);
+        }
+        Some(resumption)
     }
 
     /// A stream is opened again.
@@ -295,6 +306,16 @@ impl Reading {
     }
 }
 
+impl Resumption {
+    fn follow(&mut self, decoder: &EventDecoder) {
+        self.retry = decoder.retry;
+        let last_id = decoder.last_event_id();
+        if self.last_id.is_some() || !last_id.is_empty() {
+            self.last_id = Some(last_id.to_vec());
+        }
+    }
+}
+
 /// How long the end of a response may take after the event that is its last: then the stream is closed.
 const DONE_GRACE_NS: u64 = 1_000_000_000;
 
@@ -313,7 +334,7 @@ mod tests {
     }
 
     fn open(table: &mut StreamTable, format: EventFormat) {
-        table.begin(3, 1_000_000, false);
+        table.begin(3, (1_000_000, false), None);
         let stream = table.open[3].as_mut().unwrap();
         stream.head_ns = 2_000_000;
         stream.reading = Reading::Events(Box::new(EventDecoder::new(format, 64)));
@@ -332,7 +353,8 @@ mod tests {
             table.data(3, bytes.as_bytes());
         }
         assert!(table.finish(3));
-        assert_eq!(table.reconnect(3), Some((3_000_000_000, b"7".to_vec())));
+        let resumption = table.resumption(3).unwrap();
+        assert_eq!((resumption.pause_ns(), resumption.last_id), (3_000_000_000, Some(b"7".to_vec())));
         table.end(3, EventStreamEnd::Ok, (false, 12_000_000));
         let figures = &table.figures;
         assert_eq!((figures.events, figures.comments, figures.ended_early), (3, 1, 0));

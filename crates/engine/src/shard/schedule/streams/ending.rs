@@ -24,14 +24,15 @@ impl ShardSchedule {
     ) {
         let Some(streams) = &mut self.streams else { return };
         let Some(table) = &mut recorder.sink.streams else { return };
-        if streams.reconnects
-            && end != EventStreamEnd::Cut
-            && let Some((pause_ns, last_id)) = table.reconnect(place)
-        {
-            let resumed = connections.prepared.resumed(connections.request(exchange.request), &last_id);
-            if let Some(resumed) = resumed {
+        if streams.reconnects && end != EventStreamEnd::Cut {
+            let request = connections.request(exchange.request);
+            // What failed before it was sent goes on where it was to.
+            let unsent = || request.resumption.as_deref().cloned().unwrap_or_default();
+            let resumption = table.resumption(place).unwrap_or_else(unsent);
+            let at_ns = connections.now_ns.saturating_add(resumption.pause_ns());
+            if let Some(resumed) = connections.prepared.resumed(request, resumption) {
                 let request = connections.keep_dynamic(Rc::new(resumed));
-                streams.ended.push((connections.now_ns.saturating_add(pause_ns), request));
+                streams.ended.push((at_ns, request));
             }
         }
         table.end(place, end, (exchange.is_warmup, connections.now_ns));
