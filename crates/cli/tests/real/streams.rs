@@ -136,6 +136,21 @@ fn the_last_id_and_the_retry_time_outlive_streams_and_failures() {
 }
 
 #[test]
+fn an_answer_that_is_no_stream_fails_and_has_not_ended_early() {
+    for status in ["500 Internal Server Error", "302 Found\r\nLocation: /elsewhere"] {
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno");
+        let (url, _heads) = serve(move |stream, _| drop(stream.write_all(answer.as_bytes())));
+        let ended = run(&["stream", "-n", "6", "-c", "2", &url]);
+        assert_eq!(ended.errors()[0].0, "unexpected_status", "{ended:#?}");
+        assert_eq!((ended.assert_all_counted(), ended.count("/totals/failed")), (6, 6), "{ended:#?}");
+        let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
+        assert_eq!((count("opened"), count("ended_early")), (0, 0), "{ended:#?}");
+        let ended = run(&["stream", "-n", "2", "-c", "1", "--expect-status", "302,500", &url]);
+        assert_eq!(ended.count("/totals/ok"), 2, "{ended:#?}");
+    }
+}
+
+#[test]
 fn streams_open_at_the_end_are_closed_and_held_ones_are_whole() {
     let endless = |stream: &mut TcpStream, _| {
         event_stream(stream);

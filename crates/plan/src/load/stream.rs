@@ -2,7 +2,9 @@
 
 use super::http;
 use super::timing::Timing;
-use crate::options::table::{DONE, EVENTS, FINISH, RECONNECT, SLO, STREAM_HOLD, STREAM_TIMEOUT};
+use crate::options::table::{
+    DONE, EVENTS, FINISH, RECONNECT, SLO, STREAM_EXPECT_STATUS, STREAM_HOLD, STREAM_TIMEOUT,
+};
 use crate::options::{LoadType, ReadContext, Reading};
 use crate::{LoadSpec, PortablePlan, Problems, StreamFormat, StreamLoad, What};
 
@@ -18,7 +20,10 @@ pub fn stream(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePlan,
     let format = given.one(&EVENTS).unwrap_or(StreamFormat::Auto);
     let (done, hold, objectives) = (given.one(&DONE), given.one(&STREAM_HOLD), given.one(&SLO));
     let (finishes, reconnects) = (given.is_set(&FINISH), given.is_set(&RECONNECT));
-    http::plan(given, (timing, when), timeout, |http| {
+    // What is answered with a redirect is no stream.
+    let status = given.one(&STREAM_EXPECT_STATUS).unwrap_or_else(|| vec![(200, 299)]);
+    http::plan(given, (timing, when), timeout, |mut http| {
+        http.expect.status = status;
         What::Stream(StreamLoad { http, format, done, hold, finishes, reconnects, objectives })
     })
 }

@@ -289,7 +289,9 @@ options! { REQUESTS_SENT, "Request", &[Http, Stream];
     /// Time limit for the answer to the opening handshake, to a message and to a ping
     WEBSOCKET_TIMEOUT: Duration = option("timeout", "TIME", Time, values::time).default("30s").of(&[WebSocket]);
     /// Statuses that count as success, such as 200,2xx,301-399 [default: 200-399]
-    EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", Text, parse_statuses).rare();
+    EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", Text, parse_statuses).rare().of(&[Http]);
+    /// Statuses that count as success, such as 200,2xx,301-399 [default: 200-299]
+    STREAM_EXPECT_STATUS: Vec<(u16, u16)> = option("expect-status", "LIST", Text, parse_statuses).rare().of(&[Stream]);
     /// Fail responses whose body does not have this length
     EXPECT_BODY_BYTES: u64 = option("expect-body-bytes", "SIZE", Size, parse_size).rare().of(&[Http]);
     /// Fail responses whose body length differs from the first one's

@@ -32,7 +32,7 @@ struct OpenStream {
     begin_ns: u64,
     is_warmup: bool,
     status: u16,
-    /// When its head came; 0: it has not.
+    /// When its head came; 0: it has not, or its status is that of no stream.
     head_ns: u64,
     /// When anything of it came last.
     last_ns: u64,
@@ -107,10 +107,11 @@ impl StreamTable {
     pub(super) fn head(&mut self, place: usize, head: &HeadView<'_>) {
         let (policy, at_ns) = (&self.policy, self.at_ns);
         let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) else { return };
-        (stream.status, stream.head_ns, stream.last_ns) = (head.status(), at_ns, at_ns);
+        (stream.status, stream.last_ns) = (head.status(), at_ns);
         if !(200..300).contains(&head.status()) {
             return;
         }
+        stream.head_ns = at_ns;
         stream.reading = Reading::new(policy.format, head.field("content-type").unwrap_or_default());
         if let Reading::Events(decoder) = &mut stream.reading {
             decoder.retry = stream.resumption.retry;
