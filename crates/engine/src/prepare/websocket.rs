@@ -175,7 +175,7 @@ impl Offer {
     }
 
     /// What the server has agreed to with its answer 101 to a request with this key, or with its answer to one without a key, for a stream;
-    /// `field`: the value of one of its fields.
+    /// `field`: the values of its fields of one name, as a list.
     ///
     /// # Errors
     /// When the answer is none to this request (RFC 6455 4.1), or has something that was not offered.
@@ -189,6 +189,10 @@ impl Offer {
             let upgrade = field("upgrade").unwrap_or_default();
             if !upgrade.eq_ignore_ascii_case("websocket") {
                 return wrong(format!("the server switched to `{upgrade}`, not to `websocket`"));
+            }
+            let connection = field("connection").unwrap_or_default();
+            if !connection.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")) {
+                return wrong("the server's answer has no `Connection: Upgrade`".to_owned());
             }
             if field("sec-websocket-accept").as_deref() != Some(handshake::accept(&key.text()).as_str()) {
                 return wrong("the server's `Sec-WebSocket-Accept` does not match the key".to_owned());
@@ -251,6 +255,25 @@ mod tests {
         // Another loop looks a little later.
         audience.note_closed();
         assert!(audience.has_been(2));
+    }
+
+    #[test]
+    fn an_answer_is_to_name_the_upgrade_among_the_options_of_the_connection() {
+        let key = HandshakeKey::new(1, 0, 0);
+        let agreed = |connection: Option<&str>| {
+            Offer::default().agreed(Some(key), |name| match name {
+                "upgrade" => Some("WebSocket".to_owned()),
+                "connection" => connection.map(str::to_owned),
+                "sec-websocket-accept" => Some(handshake::accept(&key.text())),
+                _ => None,
+            })
+        };
+        for connection in ["Upgrade", "upgrade", "keep-alive, Upgrade", "keep-alive,UPGRADE , x"] {
+            assert!(agreed(Some(connection)).is_ok(), "{connection}");
+        }
+        for connection in [None, Some(""), Some("keep-alive"), Some("upgraded"), Some("not upgrade")] {
+            assert!(agreed(connection).is_err(), "{connection:?}");
+        }
     }
 
     #[test]

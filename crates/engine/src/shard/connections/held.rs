@@ -192,10 +192,11 @@ impl Connections {
     }
 }
 
-/// The value of a field of a head as HTTP/1.1 writes it.
+/// The values of all fields of that name in a head as HTTP/1.1 writes it, as one list (RFC 9110 5.3).
 fn field_of(head: &[u8], name: &str) -> Option<String> {
     let text = String::from_utf8_lossy(head);
     let lines = text.lines().skip(1).filter_map(|line| line.split_once(':'));
-    let mut values = lines.filter(|(own, _)| own.trim().eq_ignore_ascii_case(name));
-    values.next().map(|(_, value)| value.trim().to_owned())
+    let fields = lines.filter(|(own, _)| own.trim().eq_ignore_ascii_case(name));
+    let values: Vec<&str> = fields.map(|(_, value)| value.trim()).collect();
+    (!values.is_empty()).then(|| values.join(", "))
 }

@@ -103,6 +103,13 @@ impl Captured {
     pub(in crate::shard) fn header(&self, name: &str) -> Option<&[u8]> {
         self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
     }
+
+    /// The values of all fields of that name as one list (RFC 9110 5.3).
+    pub(in crate::shard) fn list(&self, name: &str) -> Option<String> {
+        let fields = self.headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        let values: Vec<_> = fields.map(|(_, value)| String::from_utf8_lossy(value)).collect();
+        (!values.is_empty()).then(|| values.join(", "))
+    }
 }
 
 /// Most that is kept of a body: pages and API answers are smaller.

@@ -56,8 +56,7 @@ impl ShardSchedule {
         let is_accepted = is_carried && (200..300).contains(&response.status);
         let judged = Response { status: if is_accepted { 101 } else { response.status }, ..*response };
         connections.judge(self, recorder, (conn_idx, slot), exchange, &judged)?;
-        let field =
-            |name: &str| captured.header(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        let field = |name: &str| captured.list(name);
         match &self.messages {
             Some(messages) => {
                 let key = (!is_carried).then(|| connections.handshake_key(conn_idx));

@@ -122,7 +122,7 @@ impl ShardSchedule {
         };
         let Opening { offer, script, unique } = *opening;
         let captured = recorder.sink.captures.get(place);
-        let field = |name: &str| Some(String::from_utf8_lossy(captured?.header(name)?).into_owned());
+        let field = |name: &str| captured?.list(name);
         let agreed = offer.agreed(Some(connections.handshake_key(place.0)), field);
         self.hear_recorded(recorder, place, exchange, response);
         match agreed {
