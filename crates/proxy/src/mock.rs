@@ -14,8 +14,9 @@ use bytes::Bytes;
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::header::{
-    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderName, HeaderValue,
-    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE,
+    ALT_SVC, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue,
+    SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
@@ -35,7 +36,7 @@ use crate::body::{Carried, Paced, Passage, Tap};
 use crate::listener::{HEAD_TIMEOUT, Listener, speaks_tls};
 use crate::matching::{Ignored, Likeness, MatchKey, MockRequest};
 use crate::playback::{MessageCounts, Playback};
-use crate::record::{client_tls, refuse};
+use crate::record::{client_tls, is_web_socket, keep_upgrade_alone, pass_between, refuse};
 use crate::upstream::{ClientTls, Server, Upstream, Wanted};
 use crate::{Authority, Error, tunnel};
 
@@ -154,7 +155,6 @@ struct Asked {
     accept: String,
     extensions: String,
     subprotocols: Vec<String>,
-    upgrade: OnUpgrade,
 }
 
 /// A request as it came.
@@ -335,7 +335,9 @@ impl Client {
     }
 
     async fn find(&self, mut request: Request<Passage>) -> Response<Carried> {
-        let asked = Asked::of(&mut request);
+        let asked = Asked::of(request.headers());
+        // What comes after an answer 101, recorded or passed on.
+        let upgrade = is_web_socket(request.headers()).then(|| hyper::upgrade::on(&mut request));
         let server = self.server_of(&request);
         let (parts, incoming) = request.into_parts();
         let Ok(body) = read(incoming).await else {
@@ -344,8 +346,10 @@ impl Client {
         let target = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let question = Question { server, method: parts.method.clone(), target, body };
         match self.shared.find(&question) {
-            Some((likeness, record)) => self.shared.give(likeness, record, &question, asked).await,
-            None => self.miss(parts, question).await,
+            Some((likeness, record)) => {
+                self.shared.give(likeness, record, &question, asked.zip(upgrade)).await
+            }
+            None => self.miss(parts, question, upgrade).await,
         }
     }
 
@@ -380,7 +384,12 @@ impl Client {
         Some(Server { scheme, authority })
     }
 
-    async fn miss(&self, parts: hyper::http::request::Parts, question: Question) -> Response<Carried> {
+    async fn miss(
+        &self,
+        parts: hyper::http::request::Parts,
+        question: Question,
+        upgrade: Option<OnUpgrade>,
+    ) -> Response<Carried> {
         let what = question.shown();
         self.shared.misses.add(what.clone());
         let server = match &self.shared.options.misses {
@@ -399,18 +408,40 @@ impl Client {
         };
         let mut outgoing = Request::from_parts(parts, Carried::of(body));
         LENGTH_FIELDS.iter().for_each(|name| drop(outgoing.headers_mut().remove(*name)));
-        match self.upstream.send(&server, Wanted::Http1, outgoing).await {
-            Ok(response) => {
-                self.shared.passed.fetch_add(1, Relaxed);
-                let (mut parts, incoming) = response.into_parts();
-                // The length follows from the body; it may go out by another version than it came.
-                ["connection", "keep-alive", "transfer-encoding"]
-                    .iter()
-                    .for_each(|name| drop(parts.headers.remove(*name)));
-                Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), Tap::default()))
-            }
-            Err(reason) => refuse(StatusCode::BAD_GATEWAY, format!("squall mock: {reason}\n")),
+        let passed = match upgrade {
+            Some(upgrade) => self.pass_upgrade(&server, outgoing, upgrade).await,
+            None => self.pass(&server, outgoing).await,
+        };
+        self.shared.passed.fetch_add(u64::from(passed.is_ok()), Relaxed);
+        passed.unwrap_or_else(|reason| refuse(StatusCode::BAD_GATEWAY, format!("squall mock: {reason}\n")))
+    }
+
+    async fn pass(&self, server: &Server, request: Request<Carried>) -> Result<Response<Carried>, String> {
+        let response = self.upstream.send(server, Wanted::Http1, request).await?;
+        let (mut parts, incoming) = response.into_parts();
+        // The length follows from the body; it may go out by another version than it came.
+        ["connection", "keep-alive", "transfer-encoding"]
+            .iter()
+            .for_each(|name| drop(parts.headers.remove(*name)));
+        Ok(Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), Tap::default())))
+    }
+
+    /// A WebSocket: once both sides have agreed, bytes pass untouched.
+    async fn pass_upgrade(
+        &self,
+        server: &Server,
+        mut request: Request<Carried>,
+        of_client: OnUpgrade,
+    ) -> Result<Response<Carried>, String> {
+        keep_upgrade_alone(request.headers_mut());
+        let mut response = self.upstream.send_upgrade(server, request).await?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let of_server = hyper::upgrade::on(&mut response);
+            tokio::spawn(pass_between(of_client, of_server));
         }
+        let (mut parts, incoming) = response.into_parts();
+        keep_upgrade_alone(&mut parts.headers);
+        Ok(Response::from_parts(parts, Carried::Passing(Passage::Http(incoming), Tap::default())))
     }
 }
 
@@ -465,13 +496,17 @@ impl Shared {
         likeness: Likeness,
         mut record: Record,
         question: &Question,
-        asked: Option<Asked>,
+        asked: Option<(Asked, OnUpgrade)>,
     ) -> Response<Carried> {
         let is_web_socket = record.opens_web_socket();
         if is_web_socket && asked.is_none() {
             self.misses.add(question.shown());
             let reason = "squall mock: a WebSocket is recorded here, and this request opens none\n";
-            return refuse(StatusCode::UPGRADE_REQUIRED, reason.to_owned());
+            let mut response = refuse(StatusCode::UPGRADE_REQUIRED, reason.to_owned());
+            // RFC 6455 4.4: the version that is spoken.
+            let version = HeaderValue::from_static(handshake::VERSION);
+            response.headers_mut().insert(SEC_WEBSOCKET_VERSION, version);
+            return response;
         }
         match likeness {
             Likeness::Same => drop(self.answered.fetch_add(1, Relaxed)),
@@ -504,7 +539,7 @@ impl Shared {
 
 impl Shared {
     /// Opens a WebSocket, on which what was recorded is said.
-    fn accept(&self, record: &mut Record, asked: Asked) -> Response<Carried> {
+    fn accept(&self, record: &mut Record, (asked, upgrade): (Asked, OnUpgrade)) -> Response<Carried> {
         let messages = record.response.as_mut().map(|response| std::mem::take(&mut response.messages));
         let mut response = response(std::mem::take(record), true);
         let offered = |name: &HeaderValue| asked.subprotocols.iter().any(|one| name == one.as_str());
@@ -526,7 +561,7 @@ impl Shared {
         let playback =
             Playback::new(messages.unwrap_or_default(), factor, &self.options.ignored, &self.messages);
         tokio::spawn(async move {
-            if let Ok(upgraded) = asked.upgrade.await {
+            if let Ok(upgraded) = upgrade.await {
                 playback.play(upgraded, params).await;
             }
         });
@@ -536,18 +571,17 @@ impl Shared {
 
 impl Asked {
     /// What a request that opens a WebSocket asks for (RFC 6455 4.2.1); `None`: it opens none.
-    fn of(request: &mut Request<Passage>) -> Option<Self> {
-        let headers = request.headers();
-        let is_upgrade = headers.get(UPGRADE)?.as_bytes().eq_ignore_ascii_case(b"websocket");
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let is_version = headers.get(SEC_WEBSOCKET_VERSION)?.as_bytes() == handshake::VERSION.as_bytes();
         let key = headers.get(SEC_WEBSOCKET_KEY)?.to_str().ok().filter(|key| handshake::is_key(key));
-        let accept = handshake::accept(key.filter(|_| is_upgrade)?);
+        let accept = handshake::accept(key.filter(|_| is_version && is_web_socket(headers))?);
         let all = |name: HeaderName| -> Vec<String> {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
             values.flat_map(|value| value.split(',')).map(|value| value.trim().to_owned()).collect()
         };
         let (extensions, subprotocols) =
             (all(SEC_WEBSOCKET_EXTENSIONS).join(", "), all(SEC_WEBSOCKET_PROTOCOL));
-        Some(Self { accept, extensions, subprotocols, upgrade: hyper::upgrade::on(request) })
+        Some(Self { accept, extensions, subprotocols })
     }
 }
 

@@ -18,6 +18,7 @@ use hyper::header::{
     UPGRADE,
 };
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -397,13 +398,11 @@ impl Client {
             }
             let of_server = hyper::upgrade::on(&mut response);
             tokio::spawn(async move {
+                let Some(conversation) = conversation else {
+                    return pass_between(of_client, of_server).await;
+                };
                 let (Ok(client), Ok(server)) = (of_client.await, of_server.await) else { return };
-                if let Some(conversation) = conversation {
-                    return conversation.pass(client, server).await;
-                }
-                let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-                // Whoever breaks it off ends it.
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+                conversation.pass(client, server).await;
             });
         }
         let (mut parts, incoming) = response.into_parts();
@@ -629,7 +628,7 @@ impl RecordOptions {
 }
 
 /// RFC 6455 4.2.1.
-fn is_web_socket(headers: &HeaderMap) -> bool {
+pub(crate) fn is_web_socket(headers: &HeaderMap) -> bool {
     headers.get(UPGRADE).is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
@@ -696,13 +695,20 @@ fn drop_connection_fields(headers: &mut HeaderMap) {
 }
 
 /// The same, but for what asks for, or agrees to, another protocol (RFC 9110 7.8).
-fn keep_upgrade_alone(headers: &mut HeaderMap) {
+pub(crate) fn keep_upgrade_alone(headers: &mut HeaderMap) {
     let protocol = headers.get(UPGRADE).cloned();
     drop_connection_fields(headers);
     if let Some(protocol) = protocol {
         headers.insert(UPGRADE, protocol);
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
     }
+}
+
+/// Carries bytes both ways between a client and a server that have left HTTP. Either end breaks it off.
+pub(crate) async fn pass_between(of_client: OnUpgrade, of_server: OnUpgrade) {
+    let (Ok(client), Ok(server)) = (of_client.await, of_server.await) else { return };
+    let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
+    let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
 }
 
 pub(crate) fn refuse(status: StatusCode, text: String) -> Response<Carried> {

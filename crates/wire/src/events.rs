@@ -308,7 +308,8 @@ mod tests {
         let mut decoder = EventDecoder::new(EventFormat::EventStream, 100);
         decoder.resume_after(b"42");
         assert_eq!(decoder.last_event_id(), b"42");
-        for (mut body, expected) in [(&b"data\n\n"[..], &b"42"[..]), (b"id: 43\n\n", b"43"), (b"id\n\n", b"")] {
+        for (mut body, expected) in [(&b"data\n\n"[..], &b"42"[..]), (b"id: 43\n\n", b"43"), (b"id\n\n", b"")]
+        {
             while decoder.decode(&mut body).unwrap().is_some() {}
             assert_eq!(decoder.last_event_id(), expected);
         }

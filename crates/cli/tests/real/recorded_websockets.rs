@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
@@ -151,6 +151,43 @@ fn what_a_server_does_otherwise_is_a_failure_with_its_cause() {
         let counts = ["messages_asked", "messages_sent", "unanswered"].map(|name| messages(&played, name));
         assert_eq!(counts, [2, sent_count, 1], "{played:#?}");
         assert_eq!((played.count("/totals/ok"), played.count("/totals/failed")), (0, 1));
+    }
+}
+
+#[test]
+fn a_mock_passes_websockets_on_that_are_not_recorded() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "chat.har");
+    write_har(&har, &[(10, "send", "a")]);
+    let target = Serving::start(&["target"], folder.path());
+    let pass = format!("--pass-through={}", target.url);
+    let mock = Serving::start(&["mock", &har, &pass], folder.path());
+    let url = format!("{}/ws/echo", mock.url.replace("http://", "ws://"));
+    let sent = squall::run(&["ws", "-c", "2", "-n", "20", "--compress", &url]);
+    assert_eq!((messages(&sent, "answered"), messages(&sent, "mismatched")), (20, 0), "{sent:#?}");
+    assert_eq!(target_counts(&target), (20, 20));
+}
+
+#[test]
+fn a_mock_names_the_version_of_websockets_that_it_speaks() {
+    let folder = TempDir::new().unwrap();
+    let har = path(&folder, "chat.har");
+    write_har(&har, &[(10, "send", "a")]);
+    let mock = Serving::start(&["mock", &har], folder.path());
+    for (version, status, named) in [
+        ("Sec-WebSocket-Version: 8\r\n", "426", true),
+        ("", "426", true),
+        ("Sec-WebSocket-Version: 13\r\n", "101", false),
+    ] {
+        let mut stream = TcpStream::connect(mock.url.trim_start_matches("http://")).unwrap();
+        let key =
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        write!(stream, "GET /room HTTP/1.1\r\nHost: chat.example\r\n{key}{version}\r\n").unwrap();
+        let mut lines =
+            BufReader::new(stream).lines().map(Result::unwrap).take_while(|line| !line.is_empty());
+        let first = lines.next().unwrap();
+        assert!(first.starts_with(&format!("HTTP/1.1 {status} ")), "{version:?}: {first}");
+        assert_eq!(lines.any(|line| line == "sec-websocket-version: 13"), named, "{version:?}");
     }
 }
 

@@ -210,7 +210,10 @@ fn a_wrong_answer_to_the_opening_handshake_is_a_failure() {
         ),
         (&accepted("KEY").replace("websocket", "h2c"), "websocket_protocol"),
         (&accepted("KEY").replace("Connection: Upgrade\r\n", ""), "websocket_protocol"),
-        (&accepted("KEY").replace("Connection: Upgrade", "Connection: upgraded, keep-alive"), "websocket_protocol"),
+        (
+            &accepted("KEY").replace("Connection: Upgrade", "Connection: upgraded, keep-alive"),
+            "websocket_protocol",
+        ),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("ws://{}/", listener.local_addr().unwrap());
