@@ -73,7 +73,7 @@ fn load_lines(load: &Load, plan: &Plan) -> Vec<(&'static str, String)> {
     match &load.what {
         What::Http(http) => lines.push(("target", target(http))),
         What::WebSocket(websocket) => {
-            lines.push(("target", target(&websocket.http)));
+            lines.push(("target", websocket_target(&websocket.http)));
             lines.push(("messages", websocket_ways(websocket)));
         }
         What::Stream(stream) => {
@@ -249,6 +249,16 @@ pub(crate) fn amount(load: &Load) -> String {
     };
     let count = load.stop.count.map(|count| format!(", {}", counted(count, noun)));
     format!("{users}{}", count.unwrap_or_default())
+}
+
+/// The URL as the user knows it: what opens a WebSocket depends on the version of HTTP.
+fn websocket_target(http: &HttpLoad) -> String {
+    let Some(first) = http.requests.first() else { return String::new() };
+    let shown = masked_url(&first.url).as_str().replacen("http", "ws", 1);
+    match http.requests.len() {
+        1 => shown,
+        count => format!("{count} URLs by weight, the first {shown}"),
+    }
 }
 
 fn target(http: &HttpLoad) -> String {

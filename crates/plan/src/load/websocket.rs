@@ -136,13 +136,8 @@ fn message(given: &mut Reading<'_>, exchange: MessageExchange) -> MessagePayload
         Some(Ok(path)) => given.take(message_file(Path::new(path))).unwrap_or_default(),
         Some(Err(text)) => text.as_bytes().to_vec(),
         None => {
-            let bytes = size.unwrap_or(SIZE_DEFAULT);
-            if bytes > WEBSOCKET_MESSAGE_BYTES_MAX {
-                let message =
-                    format!("a message of {bytes} bytes is larger than {WEBSOCKET_MESSAGE_BYTES_MAX} bytes");
-                given.take(Err::<(), _>(OptionProblem::of("size", message, "write a size such as `1KiB`")));
-            }
-            filled(exchange, bytes.min(WEBSOCKET_MESSAGE_BYTES_MAX) as usize)
+            let bytes = given.take(checked_size(size.unwrap_or(SIZE_DEFAULT)));
+            filled(exchange, bytes.unwrap_or(SIZE_DEFAULT))
         }
     };
     if !is_binary && std::str::from_utf8(&bytes).is_err() {
@@ -158,14 +153,22 @@ fn message(given: &mut Reading<'_>, exchange: MessageExchange) -> MessagePayload
     MessagePayload { is_binary, bytes }
 }
 
+fn checked_size(bytes: u64) -> Result<u64, OptionProblem> {
+    if bytes <= WEBSOCKET_MESSAGE_BYTES_MAX {
+        return Ok(bytes);
+    }
+    let message = format!("a message of {bytes} bytes is larger than {WEBSOCKET_MESSAGE_BYTES_MAX} bytes");
+    Err(OptionProblem::of("size", message, "write a size such as `1KiB`"))
+}
+
 /// Letters, behind the stamp where there is one.
-fn filled(exchange: MessageExchange, bytes: usize) -> Vec<u8> {
+fn filled(exchange: MessageExchange, bytes: u64) -> Vec<u8> {
     let mut text = match exchange {
         MessageExchange::Publish(_) => MessagePayload::STAMP.as_bytes().to_vec(),
         _ => Vec::new(),
     };
     let stamp_bytes = if text.is_empty() { 0 } else { MessagePayload::STAMP_BYTES };
-    text.extend((b'a'..=b'z').cycle().take(bytes.saturating_sub(stamp_bytes)));
+    text.extend((b'a'..=b'z').cycle().take((bytes as usize).saturating_sub(stamp_bytes)));
     text
 }
 
