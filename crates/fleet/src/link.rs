@@ -663,6 +663,7 @@ mod tests {
             work: LoadWork::Tool(Box::default()),
             env: BTreeMap::new(),
             segment: Segment::WHOLE,
+            is_copied: false,
             is_first: true,
             start_after: Duration::ZERO,
         };

@@ -137,6 +137,8 @@ pub struct LoadOrder {
     pub env: BTreeMap<String, String>,
     /// This machine's part.
     pub segment: Segment,
+    /// Other machines make the same load, each all of it.
+    pub is_copied: bool,
     /// It does what one machine does for all that share the load: a script's `setup()` and `teardown()`.
     pub is_first: bool,
     /// How long after the step's start it starts.

@@ -38,6 +38,9 @@ pub struct WebSocketLoad {
     pub storm: Option<Duration>,
     /// How the TCP connections are closed at the end, after the close frame.
     pub close: CloseMode,
+    /// Other machines make the same load at the same time, each all of it: what they publish arrives here, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_copied: bool,
 }
 
 impl WebSocketLoad {

@@ -11,7 +11,7 @@ use squall_fleet::{
     serve, standby,
 };
 use squall_measure::{MachineSecond, RowKey, RunRecorder, RunSetup, Snapshot};
-use squall_plan::{OptionStyle, Plan};
+use squall_plan::{OptionStyle, Plan, What};
 
 use crate::args::AgentArgs;
 use crate::failure::{ExitCode, Failure};
@@ -58,6 +58,9 @@ impl Worker for Engine {
         for own in &mut plan.loads {
             own.name.clone_from(&order.name);
             own.segment = order.segment.clone();
+            if let What::WebSocket(websocket) = &mut own.what {
+                websocket.is_copied = order.is_copied;
+            }
         }
         Ok(Box::new(EngineJob { plan, script, control: Control::new(), started: Arc::default() }))
     }

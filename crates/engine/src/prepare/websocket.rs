@@ -32,6 +32,8 @@ pub(crate) struct WebSocketPolicy {
     /// How long an answer may take.
     pub(crate) timeout_ns: u64,
     pub(crate) offer: Offer,
+    /// Other machines make the same load.
+    pub(crate) is_copied: bool,
     pub(crate) audience: Arc<Audience>,
 }
 
@@ -80,7 +82,7 @@ pub(crate) struct HandshakeKey([u8; 16]);
 
 impl WebSocketPolicy {
     /// That of a load.
-    pub(super) fn new(load: &WebSocketLoad) -> Self {
+    pub(crate) fn new(load: &WebSocketLoad) -> Self {
         let MessagePayload { is_binary, bytes } = &load.message;
         let stamp = MessagePayload::STAMP.as_bytes();
         let stamp_at = match load.exchange {
@@ -103,6 +105,7 @@ impl WebSocketPolicy {
             storm_ns: load.storm.map(nanoseconds),
             timeout_ns: nanoseconds(load.http.timeout),
             offer: Offer { compress: load.compress, subprotocols: load.subprotocols.clone() },
+            is_copied: load.is_copied,
             audience: Arc::default(),
         }
     }

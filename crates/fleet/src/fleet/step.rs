@@ -56,6 +56,7 @@ impl Fleet<'_> {
                 work: self.work(load_idx, machine_idx),
                 env: load.env.clone(),
                 segment: segment.clone(),
+                is_copied: load.parts.len() > 1 && load.is_copied(),
                 is_first,
                 start_after: load.start_after,
             });

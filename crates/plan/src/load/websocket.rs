@@ -58,6 +58,7 @@ pub fn websocket(spec: &LoadSpec, context: ReadContext<'_>) -> Result<PortablePl
         reopens: !given.is_set(&WEBSOCKET_NO_REOPEN),
         storm: given.one(&STORM),
         close: given.one(&WEBSOCKET_CLOSE).unwrap_or(CloseMode::Notify),
+        is_copied: false,
     };
     http::plan(given, (timing, when), timeout, |mut http| {
         // What is requested has the scheme of HTTP, and its row that of the user.

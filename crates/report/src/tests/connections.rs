@@ -186,6 +186,7 @@ pub(super) fn websocket_run() -> RunRecord {
         reopens: true,
         storm: None,
         close: CloseMode::Notify,
+        is_copied: false,
     });
     let mut record = of(what, 1_000);
     record.total.generator.connections_open = 1_000;

@@ -50,7 +50,7 @@ impl Publishing {
             received_ns: 0,
             slowest_ns: 0,
             timeout_ns: policy.timeout_ns,
-            has_others: !part.segment.is_whole(),
+            has_others: policy.is_copied || !part.segment.is_whole(),
         }
     }
 
@@ -132,7 +132,53 @@ const LOOK_NS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use squall_plan::{
+        CloseMode, Expect, HttpLoad, MessageExchange, MessagePayload, Profile, Segment, WebSocketLoad,
+    };
+
     use super::*;
+
+    #[test]
+    fn others_publish_where_a_load_is_divided_and_where_it_is_copied() {
+        let half = Segment::run(0, 1, 2).unwrap();
+        for (segment, is_copied, expected) in
+            [(Segment::WHOLE, false, false), (Segment::WHOLE, true, true), (half, false, true)]
+        {
+            let policy = WebSocketPolicy::new(&WebSocketLoad { is_copied, ..load() });
+            let part = ShardPart { segment, ..ShardPart::WHOLE };
+            let when = When::Closed { connections: Profile::constant(2.0), users: None };
+            assert_eq!(Publishing::new(&when, &policy, &part, 0).has_others, expected, "{part:?}");
+        }
+    }
+
+    fn load() -> WebSocketLoad {
+        let http = HttpLoad {
+            requests: Vec::new(),
+            user_agents: Vec::new(),
+            follow_count_max: 0,
+            expect: Expect::default(),
+            timeout: Duration::from_secs(30),
+        };
+        WebSocketLoad {
+            http,
+            exchange: MessageExchange::Publish(1),
+            message: MessagePayload { is_binary: false, bytes: b"{stamp}".to_vec() },
+            rate: None,
+            count: Some(5),
+            pause: Duration::ZERO,
+            greeting: None,
+            ping: None,
+            compress: false,
+            subprotocols: Vec::new(),
+            jitter: Duration::ZERO,
+            reopens: true,
+            storm: None,
+            close: CloseMode::Notify,
+            is_copied: false,
+        }
+    }
 
     #[test]
     fn publishers_of_all_loops_send_all_messages() {
