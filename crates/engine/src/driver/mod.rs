@@ -78,14 +78,23 @@ pub(crate) struct Port {
     pub(crate) cancelled: Vec<u32>,
     /// Users whose idle connections are closed.
     pub(crate) closed: Vec<u32>,
-    /// Streams that are given up, by user and token, wherever they are. There is no further event.
-    pub(crate) given_up: Vec<(u32, u32)>,
+    /// Streams that are given up, wherever they are. There is no further event.
+    pub(crate) given_up: Vec<GivenUp>,
     /// What is wanted of streams.
     pub(crate) commands: Vec<(StreamKey, StreamCommand)>,
     /// What has happened on them in this turn.
     pub(crate) events: Vec<StreamReport>,
     /// By user: bytes on its connections that the driver has not taken yet.
     traffic: Vec<Traffic>,
+}
+
+/// A call whose stream is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GivenUp {
+    pub(crate) user: u32,
+    pub(crate) token: u32,
+    /// Where it was last, once it has been on a connection.
+    pub(crate) key: Option<StreamKey>,
 }
 
 /// Bytes read from sockets and written to them.

@@ -15,7 +15,7 @@ use squall_wire::ws::{CloseCode, MessageKind};
 
 use super::reply::{failure, reply_of};
 use crate::driver::stream::{self, CallKind, StreamBody, StreamKey};
-use crate::driver::{Call, Ended, Port};
+use crate::driver::{Call, Ended, GivenUp, Port};
 use crate::prepare::Offer;
 
 /// Streams by user and token.
@@ -84,8 +84,8 @@ impl StreamTable {
     }
 
     fn give_up(&mut self, user: u32, token: u32, port: &mut Port) {
-        if self.streams.remove(&(user, token)).is_some() {
-            port.given_up.push((user, token));
+        if let Some(held) = self.streams.remove(&(user, token)) {
+            port.given_up.push(GivenUp { user, token, key: held.key });
         }
     }
 
@@ -99,7 +99,7 @@ impl StreamTable {
         let (user, token) = (ended.user, ended.token);
         let Some(held) = self.streams.get_mut(&(user, token)) else {
             // The script has given it up before its call was made.
-            port.given_up.extend(ended.stream.map(|_| (user, token)));
+            port.given_up.extend(ended.stream.map(|key| GivenUp { user, token, key: Some(key) }));
             return None;
         };
         if !held.is_web_socket {
@@ -127,7 +127,8 @@ impl StreamTable {
         use stream::StreamNews as Wire;
         let stream::StreamReport { user, token, key, at_ns, news } = event;
         let Some(held) = self.streams.get_mut(&(user, token)) else {
-            port.given_up.extend(matches!(news, Wire::Open).then_some((user, token)));
+            let given_up = GivenUp { user, token, key: Some(key) };
+            port.given_up.extend(matches!(news, Wire::Open).then_some(given_up));
             return None;
         };
         // A request that was sent again has another place.
@@ -302,12 +303,19 @@ mod tests {
         let (mut table, mut port) = (StreamTable::default(), Port::default());
         table.obey(2, web_socket(), &mut port).unwrap();
         ask(&mut table, ScriptStreamCommand::Drop, &mut port);
-        assert_eq!(std::mem::take(&mut port.given_up), [(2, 7)]);
+        let given_up = |key| [GivenUp { user: 2, token: 7, key }];
+        assert_eq!(std::mem::take(&mut port.given_up), given_up(None));
         assert!(table.on_ended(ended(101, Some(KEY)), 9, &mut port).is_none());
-        assert_eq!(port.given_up, [(2, 7)]);
+        assert_eq!(port.given_up, given_up(Some(KEY)));
         table.obey(2, web_socket(), &mut port).unwrap();
         let refused = table.on_ended(ended(403, None), 9, &mut port).unwrap();
         assert!(matches!(&refused.news, ScriptStreamNews::Refused(reply) if reply.status == 403));
+        // One that is open is named by its connection, so that nobody has to look for it.
+        port.given_up.clear();
+        table.obey(2, web_socket(), &mut port).unwrap();
+        table.on_ended(ended(101, Some(KEY)), 9, &mut port).unwrap();
+        ask(&mut table, ScriptStreamCommand::Drop, &mut port);
+        assert_eq!(port.given_up, given_up(Some(KEY)));
         assert!(table.streams.is_empty());
     }
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use squall_wire::h1::Response;
 
+use crate::driver::GivenUp;
 use crate::driver::stream::{CallKind, StreamKey};
 use crate::prepare::{HandshakeKey, Offer};
 use crate::shard::connections::Connections;
@@ -41,7 +42,15 @@ impl Connections {
 
     /// A call of a driver is given up, wherever it is: on a connection, as the WebSocket that it has opened, or waiting for a connection. One
     /// that has ended is nowhere.
-    pub(in crate::shard) fn give_up_call(&mut self, recorder: &mut ShardRecorder, owner: (u32, u32)) {
+    pub(in crate::shard) fn give_up_call(&mut self, recorder: &mut ShardRecorder, given_up: GivenUp) {
+        let GivenUp { user, token, key } = given_up;
+        let owner = (user, token);
+        // What is open is where its driver knows it; what was sent again is somewhere else.
+        if let Some(key) = key.filter(|key| self.has(*key))
+            && self.gives_up_on(recorder, key.conn_idx as usize, owner)
+        {
+            return;
+        }
         for conn_idx in 0..self.conns.len() {
             if self.user_of(conn_idx) == Some(owner.0) && self.gives_up_on(recorder, conn_idx, owner) {
                 return;
@@ -63,6 +72,12 @@ impl Connections {
             }
             return self.forget_call(&exchange);
         }
+    }
+
+    /// Whether a stream's connection is still the one that its key names.
+    pub(in crate::shard) fn has(&self, key: StreamKey) -> bool {
+        let conn = self.conns.get(key.conn_idx as usize);
+        conn.is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open)
     }
 
     /// Gives up a call that is on this connection; whether it was.

@@ -66,8 +66,8 @@ impl ShardSchedule {
         // Calls that were added meanwhile (a request that failed at once) are for the next turn; the capacity is kept.
         calls.append(&mut connections.made.port.calls);
         connections.made.port.calls = calls;
-        for owner in std::mem::take(&mut connections.made.port.given_up) {
-            connections.give_up_call(recorder, owner);
+        for given_up in std::mem::take(&mut connections.made.port.given_up) {
+            connections.give_up_call(recorder, given_up);
         }
     }
 

@@ -4,7 +4,6 @@ use squall_wire::ws::{CloseCode, Error, MessageKind};
 
 use crate::driver::stream::{StreamCommand, StreamKey, StreamNews, StreamReport};
 use crate::shard::connections::Connections;
-use crate::shard::connections::conn::ConnState;
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::trouble::Trouble;
@@ -25,13 +24,8 @@ impl ShardSchedule {
     /// Does what the driver wants of its streams.
     pub(super) fn obey_streams(&mut self, connections: &mut Connections) {
         for (key, command) in std::mem::take(&mut connections.made.port.commands) {
-            let conn_idx = key.conn_idx as usize;
-            let is_there = connections
-                .conns
-                .get(conn_idx)
-                .is_some_and(|conn| conn.generation == key.generation && conn.state == ConnState::Open);
-            if is_there {
-                obey_stream(connections, (conn_idx, key.slot), command);
+            if connections.has(key) {
+                obey_stream(connections, (key.conn_idx as usize, key.slot), command);
             }
         }
     }
