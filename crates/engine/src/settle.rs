@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use squall_plan::limits::SOURCE_COUNT_MAX;
 use squall_plan::load::impossible;
 use squall_plan::rules::{Source, addresses_of};
-use squall_plan::{OptionProblem, Plan, PortablePlan};
+use squall_plan::{OptionProblem, Plan, PortablePlan, What};
+use squall_traffic::change::MessageTemplate;
 
 /// The plan as this machine makes it: with its own addresses, of which there may be too many.
 ///
@@ -15,7 +16,15 @@ pub fn settled(plan: PortablePlan) -> Result<Plan, OptionProblem> {
     let addresses = sources(&plan.sources)?;
     let plan = plan.settle(&addresses)?;
     plan.validate().map_err(|error| impossible(&error))?;
+    plan.loads.iter().try_for_each(|load| check_message(&load.what))?;
     Ok(plan)
+}
+
+/// Before anything is said of the load: whether messages can be made, with the columns of their table.
+fn check_message(what: &What) -> Result<(), OptionProblem> {
+    let What::WebSocket(load) = what else { return Ok(()) };
+    let read = MessageTemplate::read(&load.message.bytes, load.message.table.as_deref());
+    read.map(drop).map_err(|error| OptionProblem::of("message", error.reason, error.help))
 }
 
 /// All local addresses, each of them this machine's own.

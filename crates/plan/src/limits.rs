@@ -64,6 +64,9 @@ pub const ACK_FREQUENCY_MAX: u32 = 1000;
 /// QPACK's dynamic table, which a server fills and we keep for each connection.
 pub const QPACK_TABLE_BYTES_MAX: u32 = 65_535;
 
+/// Largest table for templates (`--csv`): the plan carries it, and each shard has it in memory.
+pub const TABLE_BYTES_MAX: u64 = 16 << 20;
+
 /// Connections change their local address no more often than this: each time takes a socket and a round trip.
 pub const MIGRATION_TIME_MIN: Duration = Duration::from_millis(10);
 

@@ -77,9 +77,12 @@ pub enum MessageExchange {
 pub struct MessagePayload {
     /// As a binary message, else as text.
     pub is_binary: bool,
-    /// Its bytes. `{stamp}` in them is replaced in messages that are published.
+    /// Its bytes: a template, with `{stamp}` for the time of sending. See `docs/websocket.md`.
     #[serde(with = "crate::latin1")]
     pub bytes: Vec<u8>,
+    /// CSV whose columns the template names. Its content, so that it is on every machine that the plan is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
 }
 
 /// Messages in an open model.
@@ -94,7 +97,7 @@ pub struct MessageRate {
 }
 
 impl MessagePayload {
-    /// What a published message has in the place of the time at which it was sent.
+    /// What a message has in the place of the time at which it is sent.
     pub const STAMP: &str = "{stamp}";
 
     /// Bytes of what takes its place.

@@ -7,7 +7,7 @@ use squall_engine::settled;
 use squall_measure::{Objectives, Threshold};
 use squall_plan::options::ReadContext;
 use squall_plan::{InputError, LoadSpec, Plan, Problems};
-use squall_traffic::change::{check_replacement, check_template};
+use squall_traffic::change::{check_message, check_replacement, check_template};
 use squall_traffic::pattern;
 
 use crate::traffic::reading;
@@ -30,6 +30,8 @@ pub(crate) fn check_value(option: &str, text: &str) -> Result<(), InputError> {
         "slo" => text.parse::<Objectives>().map(drop),
         "set-header" => check_template(behind(":")),
         "set-query" | "set-form" | "set-json" | "set-cookie" | "jwt-claim" => check_template(behind("=")),
+        "message" if !text.starts_with('@') => check_message(text.as_bytes()),
+        "message-text" => check_message(text.as_bytes()),
         "replace" => {
             pattern::compile(text.split("=>").next().unwrap_or(text))?;
             check_replacement(behind("=>"))

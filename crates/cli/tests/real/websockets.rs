@@ -233,6 +233,47 @@ fn a_wrong_answer_to_the_opening_handshake_is_a_failure() {
 }
 
 #[test]
+fn messages_are_templates_and_an_echo_is_that_of_what_was_sent() {
+    let folder = TempDir::new().unwrap();
+    let table = folder.path().join("users.csv");
+    std::fs::write(&table, "name\nann\nbob\ncleo\n").unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let own = Arc::clone(&heard);
+    let server = Scripted::start(move |stream| {
+        while let Some((0x81, payload)) = read_frame(stream) {
+            own.lock().unwrap().push(serde_json::from_slice::<Value>(&payload).unwrap());
+            stream.write_all(&frame(0x81, &payload)).unwrap();
+        }
+    });
+    let message = r#"{"user":{user},"name":"{csv.name}","id":{unique},"at":"{stamp}"}"#;
+    let args = ["ws", "-c", "3", "-n", "30", "--threads", "2", "--message", message, "--csv"];
+    let ended = run(&[&args[..], &[table.to_str().unwrap(), &server.url()]].concat());
+    let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
+    assert_eq!((count("answered"), count("mismatched")), (30, 0), "{ended:#?}");
+    let heard = heard.lock().unwrap().clone();
+    let bytes: usize = heard.iter().map(|one| one.to_string().len()).sum();
+    assert_eq!((heard.len(), bytes as u64), (30, count("bytes_sent")), "{heard:?}");
+    assert_eq!(heard.iter().map(|one| one["id"].as_u64().unwrap()).collect::<HashSet<_>>().len(), 30);
+    for one in &heard {
+        let user = one["user"].as_u64().unwrap() as usize;
+        assert_eq!(one["name"], ["ann", "bob", "cleo"][user - 1], "{one}");
+        assert_eq!(one["at"].as_str().unwrap().len(), 24, "{one}");
+    }
+}
+
+#[test]
+fn an_echo_of_another_message_is_a_mismatch_where_each_differs() {
+    let server = Scripted::start(|stream| {
+        while let Some((0x81, _)) = read_frame(stream) {
+            stream.write_all(&frame(0x81, b"m1")).unwrap();
+        }
+    });
+    let ended = run(&["ws", "-c", "1", "-n", "5", "--message", "m{unique}", &server.url()]);
+    let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
+    assert_eq!((count("answered"), count("mismatched")), (5, 4), "{ended:#?}");
+}
+
+#[test]
 fn each_connection_has_a_key_of_its_own() {
     let server = Scripted::start(|stream| {
         let _ = read_frame(stream);

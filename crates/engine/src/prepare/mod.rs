@@ -45,7 +45,7 @@ pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
 pub(crate) use self::streams::{Resumption, StreamPolicy};
-pub(crate) use self::websocket::{Audience, HandshakeKey, Offer, WebSocketPolicy};
+pub(crate) use self::websocket::{Audience, HandshakeKey, MessageContent, Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Prepared {
                 &stream.http
             }
             What::WebSocket(websocket) => {
-                sessions = Some(PreparedSessions::of_websockets(websocket));
+                sessions = Some(PreparedSessions::of_websockets(websocket)?);
                 &websocket.http
             }
             What::Replay(replay) => return Self::of_recording(load, replay, rows, stop),

@@ -95,7 +95,7 @@ impl PreparedSessions {
 
 impl PreparedSessions {
     /// Connections that are kept as WebSockets.
-    pub(super) fn of_websockets(load: &WebSocketLoad) -> Self {
+    pub(super) fn of_websockets(load: &WebSocketLoad) -> Result<Self, Error> {
         let timeout = load.http.timeout;
         let http = HttpLoad {
             requests: Vec::new(),
@@ -122,7 +122,7 @@ impl PreparedSessions {
             resumption: Resumption::OFF,
             close: load.close,
         };
-        Self { conduct, http, tls: None, websocket: Some(WebSocketPolicy::new(load)) }
+        Ok(Self { conduct, http, tls: None, websocket: Some(WebSocketPolicy::new(load)?) })
     }
 }
 

@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use squall_measure::{Cause, Phase};
 use squall_plan::{
-    Header, HttpVersion, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad,
+    Header, HttpVersion, InputError, MessageExchange, MessagePayload, MessageRate, RequestPlan, WebSocketLoad,
 };
+use squall_traffic::change::MessageTemplate;
 use squall_wire::ws::deflate::Params;
 use squall_wire::ws::{MessageKind, handshake};
 
+use crate::Error;
 use crate::pace::SplitMix;
 use crate::sys::nanoseconds;
 use crate::trouble::Trouble;
@@ -21,9 +23,7 @@ use crate::trouble::Trouble;
 pub(crate) struct WebSocketPolicy {
     pub(crate) exchange: MessageExchange,
     pub(crate) kind: MessageKind,
-    /// What is sent: of published messages what comes before the stamp and what comes behind it.
-    pub(crate) message: Box<[u8]>,
-    pub(crate) behind_stamp: Box<[u8]>,
+    pub(crate) message: MessageContent,
     pub(crate) rate: Option<MessageRate>,
     pub(crate) count: Option<u64>,
     pub(crate) pause_ns: u64,
@@ -35,6 +35,15 @@ pub(crate) struct WebSocketPolicy {
     /// Other machines make the same load.
     pub(crate) is_copied: bool,
     pub(crate) audience: Arc<Audience>,
+}
+
+/// What is sent.
+#[derive(Debug, Clone)]
+pub(crate) enum MessageContent {
+    /// The same each time.
+    Fixed(Box<[u8]>),
+    /// Filled in for each message.
+    Template(Arc<MessageTemplate>),
 }
 
 /// What the event loops of a process know of each other: nobody publishes before all are there to get it, and nobody leaves before the last
@@ -82,22 +91,11 @@ pub(crate) struct HandshakeKey([u8; 16]);
 
 impl WebSocketPolicy {
     /// That of a load.
-    pub(crate) fn new(load: &WebSocketLoad) -> Self {
-        let MessagePayload { is_binary, bytes } = &load.message;
-        let stamp = MessagePayload::STAMP.as_bytes();
-        let stamp_at = match load.exchange {
-            MessageExchange::Publish(_) => bytes.windows(stamp.len()).position(|part| part == stamp),
-            _ => None,
-        };
-        let (message, behind_stamp) = match stamp_at {
-            Some(at) => (&bytes[..at], &bytes[at + stamp.len()..]),
-            None => (&bytes[..], &[][..]),
-        };
-        Self {
+    pub(crate) fn new(load: &WebSocketLoad) -> Result<Self, Error> {
+        Ok(Self {
             exchange: load.exchange,
-            kind: if *is_binary { MessageKind::Binary } else { MessageKind::Text },
-            message: message.into(),
-            behind_stamp: behind_stamp.into(),
+            kind: if load.message.is_binary { MessageKind::Binary } else { MessageKind::Text },
+            message: MessageContent::new(&load.message)?,
             rate: load.rate.clone(),
             count: load.count,
             pause_ns: nanoseconds(load.pause),
@@ -107,18 +105,7 @@ impl WebSocketPolicy {
             offer: Offer { compress: load.compress, subprotocols: load.subprotocols.clone() },
             is_copied: load.is_copied,
             audience: Arc::default(),
-        }
-    }
-
-    /// Bytes of a message, before compression.
-    pub(crate) fn message_bytes(&self) -> usize {
-        let stamp_bytes = if self.is_stamped() { MessagePayload::STAMP_BYTES } else { 0 };
-        self.message.len() + stamp_bytes + self.behind_stamp.len()
-    }
-
-    /// Whether messages have their time in them.
-    pub(crate) fn is_stamped(&self) -> bool {
-        self.publisher_count().is_some()
+        })
     }
 
     /// How many connections publish, of all machines.
@@ -127,6 +114,20 @@ impl WebSocketPolicy {
             MessageExchange::Publish(count) => Some(count),
             _ => None,
         }
+    }
+}
+
+impl MessageContent {
+    fn new(message: &MessagePayload) -> Result<Self, Error> {
+        let template = MessageTemplate::read(&message.bytes, message.table.as_deref());
+        let template = template.map_err(|InputError { reason, help, .. }| Error::Plan {
+            problem: format!("cannot make messages: {reason}"),
+            help,
+        })?;
+        Ok(match template.fixed() {
+            Some(bytes) => Self::Fixed(bytes.into()),
+            None => Self::Template(Arc::new(template)),
+        })
     }
 }
 

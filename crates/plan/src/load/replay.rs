@@ -11,6 +11,7 @@ use url::Url;
 use super::timing::{CONNECTION_COUNT_MAX_DEFAULT, DURATION_DEFAULT, Timing};
 use super::{connection, impossible, thresholds};
 use crate::files::read_text;
+use crate::limits::TABLE_BYTES_MAX;
 use crate::options::table::{
     ASAP, COMPARE, CSV, CSV_PER, DROP_HEADER, ENV_FILE, FORMAT, JWT_CLAIM, KEEP_HOST, LOG_JSON, LOG_PATTERN,
     LOOPS, MAX_GAP, NO_LEARN, NO_ORDER, ONLY_HOST, ONLY_PATH, PIPE, POOLED, REPLACE, REPLAY_HTTP,
@@ -287,8 +288,5 @@ const STREAM_COUNT_DEFAULT: NonZeroU32 = NonZeroU32::new(100).unwrap();
 
 /// All copies have begun by then, by default.
 const SHIFT_ALL: Duration = Duration::from_secs(10);
-
-/// The plan carries it, and each shard has it in memory.
-const TABLE_BYTES_MAX: u64 = 16 << 20;
 
 const KEY_BYTES_MAX: u64 = 64 << 10;

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use super::http;
 use super::timing::{CONNECTION_COUNT_DEFAULT, Timing, profile};
-use crate::files::read;
-use crate::limits::WEBSOCKET_MESSAGE_BYTES_MAX;
+use crate::files::{read, read_text};
+use crate::limits::{TABLE_BYTES_MAX, WEBSOCKET_MESSAGE_BYTES_MAX};
 use crate::options::table::{
     BINARY, COMPRESS, GREETING, KEEP_IDLE, MESSAGE, MESSAGE_ARRIVAL, MESSAGE_COUNT, MESSAGE_PACING,
-    MESSAGE_PAUSE, MESSAGE_RATE, MESSAGE_SIZE, PUBLISH, RECEIVE, STORM, SUBPROTOCOL, SUBSCRIBE,
-    WEBSOCKET_CLOSE, WEBSOCKET_CONNECTIONS, WEBSOCKET_DURATION, WEBSOCKET_HTTP, WEBSOCKET_JITTER,
+    MESSAGE_PAUSE, MESSAGE_RATE, MESSAGE_SIZE, MESSAGE_TABLE, PUBLISH, RECEIVE, STORM, SUBPROTOCOL,
+    SUBSCRIBE, WEBSOCKET_CLOSE, WEBSOCKET_CONNECTIONS, WEBSOCKET_DURATION, WEBSOCKET_HTTP, WEBSOCKET_JITTER,
     WEBSOCKET_NO_REOPEN, WEBSOCKET_PING, WEBSOCKET_RAMP, WEBSOCKET_THREADS, WEBSOCKET_TIMEOUT,
     WEBSOCKET_WARMUP,
 };
@@ -134,7 +134,7 @@ fn message(given: &mut Reading<'_>, exchange: MessageExchange) -> MessagePayload
     let (text, size) = (given.one(&MESSAGE), given.one(&MESSAGE_SIZE));
     let is_binary = given.is_set(&BINARY);
     let bytes = match text.as_deref().map(|text| text.strip_prefix('@').ok_or(text)) {
-        Some(Ok(path)) => given.take(message_file(Path::new(path))).unwrap_or_default(),
+        Some(Ok(path)) => message_of_file(given, Path::new(path)),
         Some(Err(text)) => text.as_bytes().to_vec(),
         None => {
             let bytes = given.take(checked_size(size.unwrap_or(SIZE_DEFAULT)));
@@ -151,7 +151,8 @@ fn message(given: &mut Reading<'_>, exchange: MessageExchange) -> MessagePayload
         let message = "published messages need `{stamp}`, the time from which their latency counts";
         given.take(Err::<(), _>(OptionProblem::of("message", message, "add `{stamp}` to the message")));
     }
-    MessagePayload { is_binary, bytes }
+    let table = given.one(&MESSAGE_TABLE).and_then(|path| given.take(table_file(&path)));
+    MessagePayload { is_binary, bytes, table }
 }
 
 fn checked_size(bytes: u64) -> Result<u64, OptionProblem> {
@@ -173,8 +174,34 @@ fn filled(exchange: MessageExchange, bytes: u64) -> Vec<u8> {
     text
 }
 
-fn message_file(path: &Path) -> Result<Vec<u8>, OptionProblem> {
-    read(path, WEBSOCKET_MESSAGE_BYTES_MAX).map_err(|error| OptionProblem::file("--message", path, &error))
+fn message_of_file(given: &mut Reading<'_>, path: &Path) -> Vec<u8> {
+    let read = read(path, WEBSOCKET_MESSAGE_BYTES_MAX)
+        .map_err(|error| OptionProblem::file("--message", path, &error));
+    let bytes = given.take(read).unwrap_or_default();
+    // What is no text is checked when the load is prepared.
+    if let Ok(text) = std::str::from_utf8(&bytes) {
+        let checked = given.check(MESSAGE_TEXT, text).map_err(|error| {
+            let (line, column) = line_and_column(text, error.column);
+            let message = format!("{}:{line}:{column}: {}", path.display(), error.reason);
+            OptionProblem::of("message", message, error.help)
+        });
+        given.take(checked);
+    }
+    bytes
 }
+
+fn table_file(path: &Path) -> Result<String, OptionProblem> {
+    read_text(path, TABLE_BYTES_MAX).map_err(|error| OptionProblem::file("--csv", path, &error))
+}
+
+/// Where the character with this number is, all from 1.
+fn line_and_column(text: &str, nth: usize) -> (usize, usize) {
+    let before: String = text.chars().take(nth.saturating_sub(1)).collect();
+    let line_begin = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[line_begin..].chars().count() + 1)
+}
+
+/// What the content of a message's file is called where values are checked.
+const MESSAGE_TEXT: &str = "message-text";
 
 const SIZE_DEFAULT: u64 = 32;

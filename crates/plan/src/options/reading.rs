@@ -107,6 +107,14 @@ impl<'s> Reading<'s> {
         if self.gone.iter().any(|gone| gone == name) { Vec::new() } else { values }
     }
 
+    /// What the crates above say of a value that stands elsewhere, such as the content of a file.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn check(&self, what: &str, text: &str) -> Result<(), InputError> {
+        (self.context.check)(what, text)
+    }
+
     /// Whether a switch is given.
     pub fn is_set(&self, option: &TypedOption<()>) -> bool {
         self.has(&option.option)

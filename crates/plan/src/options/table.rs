@@ -218,8 +218,13 @@ options! { MESSAGES, "Messages", &[WebSocket];
     RECEIVE: () = switch("receive").conflicts(&["idle", "rate"]);
     /// Keep connections silent, except for pings
     KEEP_IDLE: () = switch("idle").conflicts(&["rate"]);
-    /// Message to send as text, or @FILE; in published messages {stamp} is the time of sending
+    /// Message to send as text, or @FILE; a template, in which {stamp} is the time of sending
+    ///
+    /// {user} is the number of the connection, {unique} a number unique to the message, {now_ms} and {now_s} the current time,
+    /// {csv.NAME} a column of --csv. Other braces are text, and {{user} is the text {user}.
     MESSAGE: String = text("message", "TEXT|@FILE").hyphens(Hyphens::Any);
+    /// CSV file with a header row, whose columns --message uses as {csv.NAME}; each connection has a row
+    MESSAGE_TABLE: PathBuf = file("csv");
     /// Send messages of this size instead [default: 32]
     MESSAGE_SIZE: u64 = option("size", "SIZE", Size, parse_size).conflicts(&["message"]);
     /// Send binary messages

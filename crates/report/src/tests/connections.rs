@@ -174,7 +174,7 @@ pub(super) fn websocket_run() -> RunRecord {
     let what = What::WebSocket(WebSocketLoad {
         http,
         exchange: MessageExchange::Echo,
-        message: MessagePayload { is_binary: false, bytes: b"hello".to_vec() },
+        message: MessagePayload { is_binary: false, bytes: b"hello".to_vec(), table: None },
         rate: None,
         count: None,
         pause: Duration::ZERO,

@@ -6,6 +6,7 @@ mod found;
 mod ids;
 #[cfg(feature = "sign")]
 mod jwt;
+mod message;
 mod template;
 mod times;
 
@@ -17,6 +18,7 @@ use crate::play::Live;
 use crate::redact::REDACTED_NUMBER;
 use crate::{Field, Request, multipart, pattern};
 use ids::Ids;
+pub use message::{MessageTemplate, check_message};
 use template::{Table, Template};
 
 /// Changes, ready to be made.

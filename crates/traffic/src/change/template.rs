@@ -8,8 +8,9 @@ use super::{Context, refused};
 #[derive(Debug)]
 pub(super) struct Template(Vec<Part>);
 
+/// A part of a text.
 #[derive(Debug)]
-enum Part {
+pub(super) enum Part {
     Text(String),
     /// Number of the copy, from 1.
     User,
@@ -88,20 +89,8 @@ impl Template {
     }
 
     fn checked(self, table: &Table) -> Result<Self, InputError> {
-        let missing = self.0.iter().find_map(|part| match part {
-            Part::Column(name) if !table.names.contains(name) => Some(name),
-            _ => None,
-        });
-        match missing {
-            None => Ok(self),
-            Some(name) if table.names.is_empty() => {
-                Err(refused(format!("`{{csv.{name}}}` without a table"), "give the table: --csv FILE"))
-            }
-            Some(name) => Err(refused(
-                format!("no column `{name}` in the table"),
-                &format!("its columns are {}", table.names.join(", ")),
-            )),
-        }
+        self.0.iter().try_for_each(|part| part.check(table))?;
+        Ok(self)
     }
 
     pub(super) fn fill(&self, table: &Table, context: &Context<'_>) -> String {
@@ -119,7 +108,21 @@ impl Template {
 }
 
 impl Part {
-    fn fill(&self, table: &Table, context: &Context<'_>) -> String {
+    /// Whether the column that it names, if any, is in the table.
+    pub(super) fn check(&self, table: &Table) -> Result<(), InputError> {
+        match self {
+            Self::Column(name) if table.names.is_empty() => {
+                Err(refused(format!("`{{csv.{name}}}` without a table"), "give the table: --csv FILE"))
+            }
+            Self::Column(name) if !table.names.contains(name) => Err(refused(
+                format!("no column `{name}` in the table"),
+                &format!("its columns are {}", table.names.join(", ")),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn fill(&self, table: &Table, context: &Context<'_>) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::User => (context.user + 1).to_string(),
@@ -131,7 +134,7 @@ impl Part {
         }
     }
 
-    fn of(name: &str) -> Result<Self, InputError> {
+    pub(super) fn of(name: &str) -> Result<Self, InputError> {
         Ok(match name {
             "user" => Self::User,
             "record" => Self::Record,

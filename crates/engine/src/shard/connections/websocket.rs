@@ -1,7 +1,9 @@
 //! A connection that speaks WebSocket: its codec, and what its user has on it. Data only: `messages` moves bytes.
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 
+use foldhash::fast::FixedState;
 use squall_plan::limits::WEBSOCKET_MESSAGE_BYTES_MAX;
 use squall_wire::ws::deflate::Params;
 use squall_wire::ws::{Decoder, Inbox, Outbox, WebSocketRole};
@@ -68,10 +70,22 @@ pub(in crate::shard) struct Talk {
 }
 
 /// A message whose answer is awaited.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(in crate::shard) struct SentMessage {
     pub(in crate::shard) intended_ns: u64,
     pub(in crate::shard) sent_ns: u64,
+    /// Where each message differs: what its echo is compared with.
+    pub(in crate::shard) digest: MessageDigest,
+}
+
+/// A message in 64 bits, so that its echo can be recognised without its bytes. Another message has the same by chance once in 2^64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::shard) struct MessageDigest(u64);
+
+impl MessageDigest {
+    pub(in crate::shard) fn of(bytes: &[u8]) -> Self {
+        Self(FixedState::default().hash_one(bytes))
+    }
 }
 
 impl WebSocket {

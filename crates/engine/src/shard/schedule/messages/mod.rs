@@ -16,9 +16,9 @@ use squall_measure::WebSockets;
 use squall_plan::{MessageExchange, MessagePayload, Profile, ShardPart};
 
 use crate::pace::{Arrivals, grid_ns};
-use crate::prepare::{Prepared, WebSocketPolicy};
+use crate::prepare::{MessageContent, Prepared, WebSocketPolicy};
 use crate::pulse::Pulse;
-use crate::shard::connections::websocket::{SentMessage, Talk};
+use crate::shard::connections::websocket::{MessageDigest, SentMessage, Talk};
 use publishing::{Publishers, Publishing};
 
 /// What is said on the WebSockets of one event loop.
@@ -51,6 +51,10 @@ pub(in crate::shard) struct MessageSchedule {
     warm_until_ns: u64,
     /// A message while it is put together.
     scratch: Vec<u8>,
+    /// This loop's part of all messages and connections, by which templates number them.
+    part: ShardPart,
+    /// Messages that were filled in so far.
+    filled_count: u64,
 }
 
 impl MessageSchedule {
@@ -100,6 +104,8 @@ impl MessageSchedule {
             next_storm_ns: policy.storm_ns.map_or(u64::MAX, |every_ns| start_ns.saturating_add(every_ns)),
             warm_until_ns: start_ns + warmup_ns,
             scratch: Vec::new(),
+            part: part.clone(),
+            filled_count: 0,
             policy,
         }))
     }
@@ -158,7 +164,12 @@ impl MessageSchedule {
     fn answer(&mut self, talk: &mut Talk, bytes: &[u8], run_ns: u64) -> Answer {
         match self.policy.exchange {
             MessageExchange::Echo => {
-                let is_same = *bytes == *self.policy.message;
+                let is_same = match &self.policy.message {
+                    MessageContent::Fixed(message) => *bytes == **message,
+                    MessageContent::Template(_) => {
+                        talk.unanswered.front().is_some_and(|sent| sent.digest == MessageDigest::of(bytes))
+                    }
+                };
                 // What is no echo may belong to the greeting.
                 if !is_same && self.policy.greeting.is_some() {
                     return Answer::None;

@@ -146,7 +146,7 @@ mod tests {
         for (segment, is_copied, expected) in
             [(Segment::WHOLE, false, false), (Segment::WHOLE, true, true), (half, false, true)]
         {
-            let policy = WebSocketPolicy::new(&WebSocketLoad { is_copied, ..load() });
+            let policy = WebSocketPolicy::new(&WebSocketLoad { is_copied, ..load() }).unwrap();
             let part = ShardPart { segment, ..ShardPart::WHOLE };
             let when = When::Closed { connections: Profile::constant(2.0), users: None };
             assert_eq!(Publishing::new(&when, &policy, &part, 0).has_others, expected, "{part:?}");
@@ -164,7 +164,7 @@ mod tests {
         WebSocketLoad {
             http,
             exchange: MessageExchange::Publish(1),
-            message: MessagePayload { is_binary: false, bytes: b"{stamp}".to_vec() },
+            message: MessagePayload { is_binary: false, bytes: b"{stamp}".to_vec(), table: None },
             rate: None,
             count: Some(5),
             pause: Duration::ZERO,

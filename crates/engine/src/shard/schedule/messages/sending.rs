@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 
 use squall_plan::limits::ARRIVALS_WAITING_MAX;
+use squall_traffic::change::Context;
 
 use super::{MessageSchedule, figures, write_stamp};
+use crate::prepare::{self, MessageContent};
 use crate::shard::connections::Connections;
-use crate::shard::connections::websocket::{SentMessage, WebSocket};
+use crate::shard::connections::websocket::{MessageDigest, SentMessage, WebSocket};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::schedule::ShardSchedule;
 use crate::shard::schedule::waiter::SWEEP_NS;
@@ -117,33 +119,30 @@ impl ShardSchedule {
             && let Some(intended_ns) = websocket.talk.to_send.pop_front()
         {
             messages.unsent_count -= 1;
-            let key = Some(connections.mask());
-            let out = &mut connections.io.out;
-            let policy = &messages.policy;
-            if policy.is_stamped() {
-                let stamp = write_stamp(intended_ns.saturating_sub(self.times.start_ns));
-                messages.scratch.clear();
-                messages.scratch.extend_from_slice(&policy.message);
-                messages.scratch.extend_from_slice(&stamp);
-                messages.scratch.extend_from_slice(&policy.behind_stamp);
-                websocket.outbox.message(policy.kind, &messages.scratch, key, out);
+            messages.fill(conn_idx, intended_ns.saturating_sub(self.times.start_ns));
+            let (policy, key) = (&messages.policy, Some(connections.mask()));
+            let (bytes, digest) = match &policy.message {
+                MessageContent::Fixed(bytes) => (&bytes[..], MessageDigest::default()),
+                MessageContent::Template(_) => (&messages.scratch[..], MessageDigest::of(&messages.scratch)),
+            };
+            let message_bytes = bytes.len() as u64;
+            websocket.outbox.message(policy.kind, bytes, key, &mut connections.io.out);
+            match &messages.publishing {
                 // Who gets it answers for it.
-                if let Some(publishing) = &messages.publishing {
-                    publishing.note_sent(now_ns);
+                Some(publishing) => publishing.note_sent(now_ns),
+                None => {
+                    messages.open_count += 1;
+                    websocket.talk.unanswered.push_back(SentMessage { intended_ns, sent_ns: now_ns, digest });
+                    let answer_ns = now_ns.saturating_add(policy.timeout_ns);
+                    connections.deadlines[conn_idx] = connections.deadlines[conn_idx].min(answer_ns);
                 }
-            } else {
-                messages.open_count += 1;
-                websocket.outbox.message(policy.kind, &policy.message, key, out);
-                websocket.talk.unanswered.push_back(SentMessage { intended_ns, sent_ns: now_ns });
-                let answer_ns = now_ns.saturating_add(policy.timeout_ns);
-                connections.deadlines[conn_idx] = connections.deadlines[conn_idx].min(answer_ns);
             }
             if !messages.is_warmup(intended_ns) {
                 let made = figures(&mut recorder.pulse);
                 // Without a schedule, what is not sent has not been asked for: its connection may end before.
                 made.messages_asked += u64::from(messages.arrivals.is_none());
                 made.messages_sent += 1;
-                made.bytes_sent += messages.policy.message_bytes() as u64;
+                made.bytes_sent += message_bytes;
             }
         }
         self.times.next_sweep_ns = self.times.next_sweep_ns.min(now_ns + SWEEP_NS);
@@ -154,6 +153,24 @@ impl MessageSchedule {
     /// A connection that has just opened sends its first message.
     pub(super) fn go_on_at_once(&mut self, conn_idx: u32, _generation: u32) {
         self.due.push(conn_idx);
+    }
+
+    /// Puts a message together whose time of sending is `run_ns` after the start, where each differs.
+    fn fill(&mut self, conn_idx: usize, run_ns: u64) {
+        let MessageContent::Template(template) = &self.policy.message else { return };
+        let whole_idx = |own_idx: u64| self.part.segment.whole_idx(self.part.machine_idx(own_idx));
+        let context = Context {
+            user: whole_idx(conn_idx as u64) as u32,
+            round: 0,
+            ordinal: 0,
+            unique: whole_idx(self.filled_count) + 1,
+            recorded_ns: 0,
+            now_ns: prepare::now_ns(),
+            live: None,
+        };
+        self.scratch.clear();
+        template.fill(&context, &write_stamp(run_ns), &mut self.scratch);
+        self.filled_count += 1;
     }
 
     /// A message is this connection's to send.

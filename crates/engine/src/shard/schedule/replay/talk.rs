@@ -134,7 +134,8 @@ impl Talk {
         self.sent_count += 1;
         (self.acted_ns, self.has_answer) = (now_ns, false);
         let awaits = self.cue().is_answer;
-        self.unanswered = awaits.then_some(SentMessage { intended_ns, sent_ns: now_ns });
+        self.unanswered =
+            awaits.then_some(SentMessage { intended_ns, sent_ns: now_ns, ..SentMessage::default() });
     }
 
     /// The client has sent its close frame.
@@ -146,7 +147,7 @@ impl Talk {
     pub(super) fn note_message(&mut self, now_ns: u64) -> Option<TalkAnswer> {
         self.received_count += 1;
         (self.has_answer, self.heard_ns) = (true, now_ns);
-        let SentMessage { intended_ns, sent_ns } = self.unanswered.take()?;
+        let SentMessage { intended_ns, sent_ns, .. } = self.unanswered.take()?;
         let [latency_ns, service_ns] = [intended_ns, sent_ns].map(|from_ns| now_ns.saturating_sub(from_ns));
         Some(TalkAnswer { latency_ns, service_ns })
     }
