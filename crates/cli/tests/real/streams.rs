@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -147,6 +147,29 @@ fn an_answer_that_is_no_stream_fails_and_has_not_ended_early() {
         assert_eq!((count("opened"), count("ended_early")), (0, 0), "{ended:#?}");
         let ended = run(&["stream", "-n", "2", "-c", "1", "--expect-status", "302,500", &url]);
         assert_eq!(ended.count("/totals/ok"), 2, "{ended:#?}");
+    }
+}
+
+#[test]
+fn a_stream_with_a_content_coding_is_none_whose_events_can_be_read() {
+    for rest in ["Content-Length: 4\r\n", ""] {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n";
+        let answer = format!("{head}{rest}Connection: close\r\n\r\n\x1f\x08..");
+        let (url, _heads) = serve(move |stream, _| {
+            let _ = stream.write_all(answer.as_bytes());
+            // It ends when the client leaves.
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let ended = run(&["stream", "-n", "2", "-c", "1", "--timeout", "20s", &url]);
+        let json = ended.json();
+        let example =
+            json.pointer("/errors/0/example/text").and_then(|text| text.as_str().map(str::to_owned));
+        assert_eq!((ended.assert_all_counted(), ended.count("/totals/failed")), (2, 2), "{ended:#?}");
+        assert!(example.is_some_and(|text| text.contains("`Content-Encoding`")), "{ended:#?}");
+        let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
+        assert_eq!((count("opened"), count("ended_early"), count("events")), (0, 0, 0), "{ended:#?}");
+        let ended = run(&["stream", "-n", "2", "-c", "1", "--events", "pieces", "--hold", "100ms", &url]);
+        assert_eq!((ended.count("/totals/ok"), ended.count("/totals/streams/opened")), (2, 2), "{ended:#?}");
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedReque
 pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
-pub(crate) use self::streams::{Resumption, StreamPolicy};
+pub(crate) use self::streams::{StreamPolicy, StreamResumption};
 pub(crate) use self::websocket::{Audience, HandshakeKey, MessageContent, Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.
@@ -363,7 +363,7 @@ impl Prepared {
     pub(crate) fn resumed(
         &self,
         request: &PreparedRequest,
-        resumption: Resumption,
+        resumption: StreamResumption,
     ) -> Option<PreparedRequest> {
         let Source { plan, user_agent } = request.source.as_deref()?;
         let mut plan = plan.clone();

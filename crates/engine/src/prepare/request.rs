@@ -11,7 +11,7 @@ use squall_wire::h3::{self, FieldSection};
 
 use super::encode::{cannot_encode, encode};
 use super::rows::VersionRows;
-use super::streams::Resumption;
+use super::streams::StreamResumption;
 use crate::Error;
 
 /// One request, encoded.
@@ -38,7 +38,7 @@ pub(crate) struct PreparedRequest {
     /// What it was made from; kept where redirects may be followed.
     pub(crate) source: Option<Arc<Source>>,
     /// Of a stream that is opened again: where it goes on.
-    pub(crate) resumption: Option<Arc<Resumption>>,
+    pub(crate) resumption: Option<Arc<StreamResumption>>,
 }
 
 /// What a request was made from.

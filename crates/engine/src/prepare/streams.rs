@@ -48,14 +48,14 @@ impl StreamPolicy {
 
 /// Where a stream goes on that is opened again. It outlives connections, and attempts that fail (WHATWG HTML, section 9.2.3).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Resumption {
+pub(crate) struct StreamResumption {
     /// How long the server wants clients to wait.
     pub(crate) retry: Option<Duration>,
     /// The id of the last event; `None`: no event had one, empty: the server took it back.
     pub(crate) last_id: Option<Vec<u8>>,
 }
 
-impl Resumption {
+impl StreamResumption {
     /// How long the stream rests before it is opened again.
     pub(crate) fn pause_ns(&self) -> u64 {
         nanoseconds(self.retry.unwrap_or(STREAM_RETRY_DEFAULT).min(STREAM_RETRY_MAX))

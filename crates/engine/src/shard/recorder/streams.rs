@@ -3,13 +3,14 @@
 //! Owns: what is known of each open stream, by its place in the exchange table, and the figures of the running second.
 //! Never: connections; when a stream ends is decided in `schedule::streams`.
 
-use squall_measure::{Snapshot, StreamFacts, StreamFigures, StreamGaps};
+use squall_measure::{Cause, Phase, Snapshot, StreamFacts, StreamFigures, StreamGaps};
 use squall_plan::StreamFormat;
 use squall_plan::limits::STREAM_EVENT_BYTES_MAX;
 use squall_wire::events::{EventDecoder, EventFormat};
 use squall_wire::h1::HeadView;
 
-use crate::prepare::{Resumption, StreamPolicy};
+use crate::prepare::{StreamPolicy, StreamResumption};
+use crate::trouble::Trouble;
 
 /// The streams of one event loop.
 #[derive(Debug)]
@@ -43,9 +44,11 @@ struct OpenStream {
     /// When the event came that was to be its last; 0: it has not.
     done_ns: u64,
     is_too_large: bool,
+    /// Its body is compressed, say, so that its events cannot be told apart.
+    is_coded: bool,
     reading: Reading,
     /// Where it goes on after streams before it.
-    resumption: Resumption,
+    resumption: StreamResumption,
     gaps: StreamGaps,
 }
 
@@ -75,6 +78,8 @@ pub(in crate::shard) enum StreamDue {
     Over(u16),
     /// An event was larger than is read.
     TooLarge,
+    /// Its body has a content coding.
+    Coded,
     /// Nothing came for too long.
     Silent,
 }
@@ -90,7 +95,7 @@ impl StreamTable {
         &mut self,
         place: usize,
         (begin_ns, is_warmup): (u64, bool),
-        resumption: Option<&Resumption>,
+        resumption: Option<&StreamResumption>,
     ) {
         if self.open.len() <= place {
             self.open.resize_with(place + 1, || None);
@@ -109,6 +114,11 @@ impl StreamTable {
         let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) else { return };
         (stream.status, stream.last_ns) = (head.status(), at_ns);
         if !(200..300).contains(&head.status()) {
+            return;
+        }
+        let coding = head.field("content-encoding").unwrap_or(b"identity");
+        stream.is_coded = !coding.eq_ignore_ascii_case(b"identity") && policy.format != StreamFormat::Pieces;
+        if stream.is_coded {
             return;
         }
         stream.head_ns = at_ns;
@@ -150,9 +160,9 @@ impl StreamTable {
         stream.reading = if stream.is_too_large { Reading::None } else { reading };
     }
 
-    /// The response in this place is whole: a last line may be an event. Whether the stream came to its end.
-    pub(in crate::shard) fn finish(&mut self, place: usize) -> bool {
-        let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) else { return true };
+    /// The response in this place is whole: a last line may be an event. Whether it was a stream that came to its end.
+    pub(in crate::shard) fn finish(&mut self, place: usize) -> Result<(), Trouble> {
+        let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) else { return Ok(()) };
         let mut reading = std::mem::take(&mut stream.reading);
         if let Reading::Events(decoder) = &mut reading
             && let Some(event) = decoder.finish()
@@ -160,7 +170,14 @@ impl StreamTable {
             stream.note_event(&self.policy, &mut self.figures, event.data, self.at_ns);
         }
         stream.reading = reading;
-        self.policy.done.is_none() || stream.done_ns > 0
+        match (stream.is_coded, &self.policy.done) {
+            (true, _) => Err(coded()),
+            (false, Some(_)) if stream.done_ns == 0 => {
+                let text = "the stream ended before the event that `--done` names".to_owned();
+                Err(Trouble::new(Cause::EndedEarly, Phase::Receiving, text))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Counts a stream that has ended, and forgets it.
@@ -210,7 +227,7 @@ impl StreamTable {
         let silent_ns = stream.last_ns.saturating_add(timeout_ns);
         let held_from_ns = if stream.head_ns > 0 { stream.head_ns } else { stream.begin_ns };
         let done_ns = if stream.done_ns > 0 { stream.done_ns + DONE_GRACE_NS } else { u64::MAX };
-        let too_large_ns = if stream.is_too_large { 0 } else { u64::MAX };
+        let too_large_ns = if stream.is_too_large || stream.is_coded { 0 } else { u64::MAX };
         Some(silent_ns.min(held_from_ns.saturating_add(self.policy.hold_ns)).min(done_ns).min(too_large_ns))
     }
 
@@ -220,6 +237,7 @@ impl StreamTable {
         let is_held = stream.head_ns > 0 && now_ns >= stream.head_ns.saturating_add(self.policy.hold_ns);
         match stream {
             _ if stream.is_too_large => StreamDue::TooLarge,
+            _ if stream.is_coded => StreamDue::Coded,
             _ if stream.done_ns > 0 || is_held => StreamDue::Over(stream.status),
             _ => StreamDue::Silent,
         }
@@ -227,7 +245,7 @@ impl StreamTable {
 
     /// Whether the stream in this place has to be looked at before its deadline.
     pub(in crate::shard) fn is_urgent(&self, place: usize) -> bool {
-        self.stream(place).is_some_and(|stream| stream.done_ns > 0 || stream.is_too_large)
+        self.stream(place).is_some_and(|stream| stream.done_ns > 0 || stream.is_too_large || stream.is_coded)
             || self.policy.hold_ns < u64::MAX
     }
 
@@ -237,7 +255,7 @@ impl StreamTable {
     }
 
     /// Where the stream in this place, which has ended, goes on; `None`: its request was not sent.
-    pub(in crate::shard) fn resumption(&self, place: usize) -> Option<Resumption> {
+    pub(in crate::shard) fn resumption(&self, place: usize) -> Option<StreamResumption> {
         let stream = self.stream(place)?;
         let mut resumption = stream.resumption.clone();
         if let Reading::Events(decoder) = &stream.reading {
@@ -307,7 +325,7 @@ impl Reading {
     }
 }
 
-impl Resumption {
+impl StreamResumption {
     fn follow(&mut self, decoder: &EventDecoder) {
         self.retry = decoder.retry;
         let last_id = decoder.last_event_id();
@@ -315,6 +333,13 @@ impl Resumption {
             self.last_id = Some(last_id.to_vec());
         }
     }
+}
+
+/// Squall does not decode bodies while they come.
+pub(in crate::shard) fn coded() -> Trouble {
+    let text =
+        "the response has a `Content-Encoding`, in which no events can be read: send no `Accept-Encoding`";
+    Trouble::new(Cause::Other, Phase::Receiving, text.to_owned())
 }
 
 /// How long the end of a response may take after the event that is its last: then the stream is closed.
@@ -353,7 +378,7 @@ mod tests {
             table.at_ns = at_ns;
             table.data(3, bytes.as_bytes());
         }
-        assert!(table.finish(3));
+        assert!(table.finish(3).is_ok());
         let resumption = table.resumption(3).unwrap();
         assert_eq!((resumption.pause_ns(), resumption.last_id), (3_000_000_000, Some(b"7".to_vec())));
         table.end(3, EventStreamEnd::Ok, (false, 12_000_000));
@@ -371,7 +396,7 @@ mod tests {
         open(&mut table, EventFormat::Lines);
         table.at_ns = 20_000_000;
         table.data(3, b"{}\n{}");
-        assert!(!table.finish(3));
+        assert!(table.finish(3).is_err());
         table.end(3, EventStreamEnd::Failed, (false, 21_000_000));
         let figures = &table.figures;
         assert_eq!((figures.events, figures.ended_early, figures.judged, figures.good), (2, 1, 1, 0));

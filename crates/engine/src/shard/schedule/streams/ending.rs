@@ -8,7 +8,7 @@ use squall_measure::{Cause, Phase};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
-use crate::shard::recorder::streams::{EventStreamEnd, StreamDue};
+use crate::shard::recorder::streams::{EventStreamEnd, StreamDue, coded};
 use crate::shard::schedule::{Life, ShardSchedule};
 use crate::trouble::Trouble;
 
@@ -118,6 +118,7 @@ impl ShardSchedule {
                 let text = "an event is larger than 16 MiB".to_owned();
                 (0, Err(Trouble::new(Cause::MessageTooLarge, Phase::Receiving, text)))
             }
+            StreamDue::Coded => (0, Err(coded())),
             StreamDue::Silent => {
                 let phase = if exchange.first_ns == 0 { Phase::Waiting } else { Phase::Receiving };
                 (0, Err(Trouble::new(Cause::Timeout, phase, String::new())))
