@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     for case in &options.cases {
         let own = match case.handshake {
             _ if case.is_quic => {
-                Some(Server::envoy(EnvoyOptions { cpu: Some(run::SERVER_CPU), access_log: false }))
+                Some(Server::envoy(EnvoyOptions { cpu: Some(run::SERVER_CPU), ..EnvoyOptions::default() }))
             }
             Some(handshake) => {
                 Some(Server::nginx(NginxOptions { tls13: true, rsa: handshake.is_rsa, ..nginx }))

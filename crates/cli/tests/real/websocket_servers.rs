@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use squall_testkit::real::{NginxOptions, Server};
+use squall_testkit::real::{EnvoyOptions, NginxOptions, Server};
 use squall_testkit::{Process, free_port, wait_until};
 use tempfile::TempDir;
 
@@ -133,6 +133,7 @@ fn counts_equal_those_of_servers_behind_proxies() {
         Server::nginx(NginxOptions { behind: Some(address), ..NginxOptions::default() }),
         Server::haproxy(address),
         Server::caddy(Some(address)),
+        Server::envoy(EnvoyOptions { behind: Some(address), ..EnvoyOptions::default() }),
     ];
     let (mut connections, mut messages) = server.logged();
     for proxy in &proxies {
@@ -144,6 +145,19 @@ fn counts_equal_those_of_servers_behind_proxies() {
             assert_eq!(server.logged(), (connections, messages), "{url}");
         }
     }
+}
+
+#[test]
+fn envoy_carries_websockets_of_http2_to_a_server_of_http1() {
+    let server = EchoServer::start(Kind::Node);
+    let behind = Some(SocketAddr::from(([127, 0, 0, 1], server.port)));
+    let proxy = Server::envoy(EnvoyOptions { behind, ..EnvoyOptions::default() });
+    let ca_file = proxy.ca_file();
+    // Envoy passes the key on, and makes none.
+    let key = ["--http", "2", "--streams", "2", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    let trust = [&key[..], &["--cacert", ca_file.to_str().unwrap()]].concat();
+    assert_eq!(echo(&proxy.tls_url("/ws").replacen("http", "ws", 1), &trust), (8, 401));
+    assert_eq!(server.logged(), (8, 401));
 }
 
 #[test]

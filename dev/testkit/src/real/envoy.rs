@@ -1,5 +1,7 @@
 //! envoy's configuration: one worker, which gives the same answers over TCP and QUIC.
 
+use std::net::SocketAddr;
+
 use rustix::process::Signal;
 
 use super::{Ports, Recipe, Site};
@@ -11,6 +13,8 @@ pub struct EnvoyOptions {
     pub cpu: Option<u32>,
     /// Writes a line per request: protocol, status, method and path.
     pub access_log: bool,
+    /// A server of WebSockets, to which `/ws` is passed on over HTTP/1.1.
+    pub behind: Option<SocketAddr>,
 }
 
 pub(super) fn recipe(site: &Site, options: EnvoyOptions) -> Recipe {
@@ -36,11 +40,18 @@ fn config(site: &Site, options: EnvoyOptions) -> String {
         )
     };
     let (tcp_context, quic_context) = (context("h2, http/1.1"), context("h3"));
-    let manager = |codec: &str| manager(codec, options.access_log);
+    let manager = |codec: &str| manager(codec, options);
+    let clusters = options.behind.map_or(String::new(), |behind| {
+        let (host, port) = (behind.ip(), behind.port());
+        format!(
+            "clusters: [{{name: behind, type: STATIC, load_assignment: {{cluster_name: behind, endpoints: [{{lb_endpoints: [{{endpoint: {{address: {{socket_address: {{address: {host}, port_value: {port}}}}}}}}}]}}]}}}}]"
+        )
+    });
     let (tcp_manager, quic_manager) = (manager("AUTO"), manager("HTTP3"));
     format!(
         r#"
 static_resources:
+  {clusters}
   listeners:
   - name: plain
     address: {{socket_address: {{address: 127.0.0.1, port_value: {plain}}}}}
@@ -61,8 +72,8 @@ static_resources:
 }
 
 /// What serves HTTP on a listener.
-fn manager(codec: &str, has_log: bool) -> String {
-    let log = match has_log {
+fn manager(codec: &str, options: EnvoyOptions) -> String {
+    let log = match options.access_log {
         true => format!(
             r#"access_log: [{{name: file, typed_config: {{"@type": {TYPES}.access_loggers.file.v3.FileAccessLog, path: access.log, log_format: {{text_format_source: {{inline_string: "%PROTOCOL% %RESPONSE_CODE% %REQ(:METHOD)% %REQ(:PATH)%\n"}}}}}}}}], "#
         ),
@@ -74,8 +85,16 @@ fn manager(codec: &str, has_log: bool) -> String {
         )
     };
     let files = ["20k", "100k", "128k", "1m"].map(file).join(", ");
+    // RFC 8441: with `allow_connect`, WebSockets are streams of HTTP/2 connections, too.
+    let (route, upgrades) = match options.behind {
+        Some(_) => (
+            "{match: {prefix: /ws}, route: {cluster: behind}}, ",
+            "upgrade_configs: [{upgrade_type: websocket}], http2_protocol_options: {allow_connect: true}, ",
+        ),
+        None => ("", ""),
+    };
     format!(
-        r#"{{name: http, typed_config: {{"@type": {TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: http, codec_type: {codec}, {log}route_config: {{max_direct_response_body_size_bytes: 1000000, virtual_hosts: [{{name: all, domains: ["*"], routes: [{files}, {{match: {{prefix: /}}, direct_response: {{status: 200, body: {{inline_string: "hello\n"}}}}}}]}}]}}, http_filters: [{{name: router, typed_config: {{"@type": {TYPES}.filters.http.router.v3.Router, suppress_envoy_headers: true}}}}]}}}}"#
+        r#"{{name: http, typed_config: {{"@type": {TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager, stat_prefix: http, codec_type: {codec}, {log}{upgrades}route_config: {{max_direct_response_body_size_bytes: 1000000, virtual_hosts: [{{name: all, domains: ["*"], routes: [{route}{files}, {{match: {{prefix: /}}, direct_response: {{status: 200, body: {{inline_string: "hello\n"}}}}}}]}}]}}, http_filters: [{{name: router, typed_config: {{"@type": {TYPES}.filters.http.router.v3.Router, suppress_envoy_headers: true}}}}]}}}}"#
     )
 }
 

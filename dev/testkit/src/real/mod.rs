@@ -105,7 +105,7 @@ impl Server {
         Self::start(site, recipe)
     }
 
-    /// envoy with one worker.
+    /// envoy with one worker. `/ws` is passed on to a server of WebSockets, where there is one.
     pub fn envoy(options: EnvoyOptions) -> Self {
         let site = Site::new();
         let recipe = envoy::recipe(&site, options);
