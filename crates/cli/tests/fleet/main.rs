@@ -21,6 +21,7 @@ mod site;
 mod squall;
 mod ssh;
 mod stopping;
+mod streams;
 mod tools;
 mod unprivileged;
 mod websockets;

@@ -54,6 +54,48 @@ fn summaries_have_the_data_that_k6_gives() {
 }
 
 #[test]
+fn event_streams_of_scripts_are_those_of_the_server() {
+    let target = Target::start(&Options::default()).unwrap();
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("sse.js");
+    fs::write(&script, EVENT_STREAM).unwrap();
+    let base = format!("BASE=http://{}", target.address());
+    let ended = start(&["run", "--no-save", "-e", &base, script.to_str().unwrap()]).wait();
+    assert_eq!(ended.code, Some(0), "{ended:#?}");
+    for event in ["0 tick", "1 tick", "2 tick", "whole 200", "closed after 1", "refused 404"] {
+        assert_eq!(ended.stderr.matches(event).count(), 2, "{event}: {ended:#?}");
+    }
+}
+
+/// Reads a stream to its end, leaves another one after its first event, and asks for one that is none.
+const EVENT_STREAM: &str = r#"
+import sse from 'k6/x/sse';
+import { check } from 'k6';
+export const options = {
+  iterations: 2,
+  thresholds: { sse_event: ['count==8'], checks: ['rate==1'] },
+};
+function read(path, onEvent) {
+  return sse.open(`${__ENV.BASE}${path}`, { headers: { Accept: 'text/event-stream' } }, (client) => {
+    client.on('event', (event) => onEvent(client, event));
+    client.on('error', (error) => console.log(`error ${error.error()}`));
+  });
+}
+export default function () {
+  const whole = read('/sse?count=3&interval=5ms&event=tick', (client, event) => {
+    console.log(`${event.id} ${event.name}`);
+  });
+  check(whole, { 'is a stream': (response) => response.status === 200 });
+  console.log(`whole ${whole.status}`);
+  let seen = 0;
+  read('/sse?count=1000&interval=10ms', (client) => { seen += 1; client.close(); });
+  console.log(`closed after ${seen}`);
+  const refused = read('/status/404', () => {});
+  console.log(`refused ${refused.status}`);
+}
+"#;
+
+#[test]
 fn users_that_are_cancelled_while_their_request_is_to_be_sent_again_end() {
     let base = answer_once_each();
     let folder = TempDir::new().unwrap();

@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use squall_server::{Options, Target, Tls};
+
 use crate::squall::{quiet_machine, run, start_alone, with_json};
 
 /// Serves each request with `serve` on a connection of its own; the heads of the requests, and their bodies' first line.
@@ -202,4 +204,58 @@ fn a_stream_whose_first_event_comes_after_the_end_of_the_load_is_closed_then() {
     let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
     assert_eq!((count("opened"), count("closed_by_us"), count("ended_early")), (2, 2, 0), "{ended:#?}");
     ended.assert_all_counted();
+}
+
+/// Loads with a name of the version, and what makes four streams share a connection.
+const VERSIONS: [(&str, &[&str]); 3] = [("1.1", &[]), ("2", &["--streams", "4"]), ("3", &["--streams", "4"])];
+
+fn secure_target() -> Target {
+    let tls = Some(Tls::SelfMade { names: Vec::new() });
+    Target::start(&Options { tls, http3: true, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn streams_count_the_same_over_each_version_and_share_connections() {
+    let target = secure_target();
+    let url = format!("https://{}/sse?count=5&interval=5ms&end=[DONE]", target.address());
+    for (http, streams) in VERSIONS {
+        let args = ["stream", "--insecure", "--http", http, "-c", "2", "-n", "24", "--threads", "1"];
+        let judged = ["--done", "[DONE]", "--slo", "first<20s,events>=6", &url];
+        let ended = run(&[&args[..], streams, &judged].concat());
+        let counts = ["opened", "events", "ended_early", "judged", "good"]
+            .map(|name| ended.count(&format!("/totals/streams/{name}")));
+        assert_eq!(counts, [24, 24 * 6, 0, 24, 24], "HTTP/{http} {ended:#?}");
+        assert_eq!(
+            (ended.assert_all_counted(), ended.count("/totals/ok")),
+            (24, 24),
+            "HTTP/{http} {ended:#?}"
+        );
+        assert_eq!(ended.count("/totals/connections_opened"), 2, "HTTP/{http} {ended:#?}");
+    }
+}
+
+#[test]
+fn streams_go_on_where_they_were_over_each_version() {
+    let target = secure_target();
+    let url = format!("https://{}/sse?count=3&interval=1ms&retry=20ms", target.address());
+    for (http, _) in VERSIONS {
+        let args = ["stream", "--insecure", "--http", http, "-c", "1", "-n", "4", "--reconnect", &url];
+        let ended = run(&args);
+        let counts =
+            ["opened", "events", "reconnects"].map(|name| ended.count(&format!("/totals/streams/{name}")));
+        // The first one gets all events: the target sends what follows the last id, which none of the others replaces.
+        assert_eq!(counts, [4, 3, 3], "HTTP/{http} {ended:#?}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_held_ends_alone_where_others_share_its_connection() {
+    let target = secure_target();
+    let url = format!("https://{}/sse?count=100000&interval=10ms", target.address());
+    for (http, streams) in &VERSIONS[1..] {
+        let args = ["stream", "--insecure", "--http", http, "-c", "1", "-n", "8", "--threads", "1"];
+        let ended = run(&[&args[..], streams, &["--hold", "100ms", &url]].concat());
+        assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (8, 8), "HTTP/{http} {ended:#?}");
+        assert_eq!(ended.count("/totals/connections_opened"), 1, "HTTP/{http} {ended:#?}");
+    }
 }
