@@ -474,13 +474,10 @@ impl ShardSchedule {
     pub(in crate::shard) fn count_farewells(&self, connections: &Connections, recorder: &mut ShardRecorder) {
         let is_kept = |conn_idx: &usize| connections.is_kept(*conn_idx);
         let open_count = (0..connections.conns.len()).filter(is_kept).count();
+        // How WebSockets are closed is counted as they part.
         let count = (open_count + connections.parked.count()) as u64;
         if count > 0 {
             kept(&mut recorder.pulse).closed_by_us += count;
-        }
-        if count > 0 && self.messages.is_some() {
-            let websockets = recorder.pulse.snapshot.websockets.get_or_insert_default();
-            websockets.count_close(ClosedBy::Squall, CloseCode::NORMAL.0, "", count);
         }
     }
 }
