@@ -9,8 +9,10 @@ use std::thread;
 use std::time::Duration;
 
 use squall_server::{Options, Target, Tls};
+use tempfile::TempDir;
 
 use crate::squall::{quiet_machine, run, start_alone, with_json};
+use crate::traffic::{Serving, path};
 
 /// Serves each request with `serve` on a connection of its own; the heads of the requests, and their bodies' first line.
 fn serve(serve: impl Fn(&mut TcpStream, usize) + Send + Sync + 'static) -> (String, Receiver<String>) {
@@ -164,8 +166,7 @@ fn a_stream_with_a_content_coding_is_none_whose_events_can_be_read() {
         });
         let ended = run(&["stream", "-n", "2", "-c", "1", "--timeout", "20s", &url]);
         let json = ended.json();
-        let example =
-            json.pointer("/errors/0/example/text").and_then(|text| text.as_str().map(str::to_owned));
+        let example = json.pointer("/errors/0/example").and_then(|text| text.as_str().map(str::to_owned));
         assert_eq!((ended.assert_all_counted(), ended.count("/totals/failed")), (2, 2), "{ended:#?}");
         assert!(example.is_some_and(|text| text.contains("`Content-Encoding`")), "{ended:#?}");
         let count = |name: &str| ended.count(&format!("/totals/streams/{name}"));
@@ -257,5 +258,26 @@ fn a_stream_that_is_held_ends_alone_where_others_share_its_connection() {
         let ended = run(&[&args[..], streams, &["--hold", "100ms", &url]].concat());
         assert_eq!((ended.assert_all_counted(), ended.count("/totals/ok")), (8, 8), "HTTP/{http} {ended:#?}");
         assert_eq!(ended.count("/totals/connections_opened"), 1, "HTTP/{http} {ended:#?}");
+    }
+}
+
+#[test]
+fn a_recorded_stream_that_its_client_left_is_left_again() {
+    let folder = TempDir::new().unwrap();
+    let recording = path(&folder, "r.squall");
+    let target = Serving::start(&["target"], folder.path());
+    let proxy = Serving::start(&["record", &recording, "--to", &target.url], folder.path());
+    let endless = format!("{}/sse?count=100000&interval=20ms", proxy.url);
+    let whole = format!("{}/sse?count=3&interval=5ms", proxy.url);
+    let sent = run(&["stream", "-n", "2", "-c", "2", "--hold", "400ms", &endless, &whole]);
+    assert_eq!(sent.count("/totals/ok"), 2, "{sent:#?}");
+    let event_count = sent.count("/totals/streams/events");
+    proxy.stop();
+    for pace in [&[][..], &["--asap", "-c", "1"]] {
+        let played = run(&[&["replay", &recording, "--timeout", "20s"], pace].concat());
+        let count = |name: &str| played.count(&format!("/totals/{name}"));
+        assert_eq!((count("ok"), count("failed"), count("replay/same")), (2, 0, 2), "{played:#?}");
+        assert_eq!((count("streams/opened"), count("streams/ended_early")), (2, 0), "{played:#?}");
+        assert!(count("streams/events") >= event_count, "{event_count} {played:#?}");
     }
 }

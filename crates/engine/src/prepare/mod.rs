@@ -44,7 +44,7 @@ pub(crate) use self::request::{FileBody, IDEMPOTENT_METHODS, Part, PreparedReque
 pub(crate) use self::route::Route;
 pub(crate) use self::rows::{RowBook, VersionRows};
 pub(crate) use self::sessions::{Conduct, KeepAlive, KeepAliveKind, PreparedSessions};
-pub(crate) use self::streams::{StreamPolicy, StreamResumption};
+pub(crate) use self::streams::{RecordedStream, StreamPolicy, StreamResumption};
 pub(crate) use self::websocket::{Audience, HandshakeKey, MessageContent, Offer, WebSocketPolicy};
 
 /// A load, ready to be driven.

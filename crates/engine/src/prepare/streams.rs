@@ -27,6 +27,18 @@ pub(crate) struct StreamPolicy {
 }
 
 impl StreamPolicy {
+    /// That of streams in a recording: each ends as it was recorded.
+    pub(crate) fn recorded() -> Self {
+        Self {
+            format: StreamFormat::Sse,
+            done: None,
+            hold_ns: u64::MAX,
+            finishes: true,
+            reconnects: false,
+            objectives: None,
+        }
+    }
+
     /// That of a load.
     pub(super) fn new(load: &StreamLoad) -> Result<Self, Error> {
         let objectives = load.objectives.as_deref().map(str::parse).transpose();
@@ -44,6 +56,14 @@ impl StreamPolicy {
             objectives,
         })
     }
+}
+
+/// What is known of a stream that was recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordedStream {
+    pub(crate) event_count: u64,
+    /// From the beginning of its request to its end.
+    pub(crate) length_ns: u64,
 }
 
 /// Where a stream goes on that is opened again. It outlives connections, and attempts that fail (WHATWG HTML, section 9.2.3).

@@ -328,6 +328,11 @@ impl<'a> RecordView<'a> {
         Some((status, number(&mut bytes)?))
     }
 
+    /// How many events the recorded response has, where it is an event stream; nothing is copied.
+    pub fn event_count(&self) -> u64 {
+        self.response.and_then(event_count).unwrap_or_default()
+    }
+
     /// Why the response, which was read as this, cannot be read, or cannot have been sent by any server.
     pub fn flaw_of(&self, response: Option<&Response>) -> Option<&'static str> {
         self.response?;
@@ -390,6 +395,26 @@ impl<'a> Part<'a> {
     fn own(&self) -> Vec<Field> {
         self.iter().map(|(name, value)| Field::new(name, value)).collect()
     }
+}
+
+/// That of a response, by what stands before it.
+fn event_count(mut bytes: &[u8]) -> Option<u64> {
+    const STATUS_AND_VERSION_BYTES: usize = 3;
+    const CHECK_BYTES: usize = 4;
+    bytes = bytes.get(STATUS_AND_VERSION_BYTES..)?;
+    let (_latency_ns, _body_bytes) = (number(&mut bytes)?, number(&mut bytes)?);
+    bytes = bytes.get(CHECK_BYTES..)?;
+    fields(&mut bytes)?;
+    if byte(&mut bytes)? == 1 {
+        slice(&mut bytes)?;
+    }
+    if bytes.is_empty() {
+        return Some(0);
+    }
+    for _ in 0..number(&mut bytes)? {
+        let (_kind, _at_ns, _text) = (byte(&mut bytes)?, number(&mut bytes)?, slice(&mut bytes)?);
+    }
+    number(&mut bytes)
 }
 
 /// Counts are those of the file: nothing is reserved for them.

@@ -61,7 +61,11 @@ fn walked(recording: &Recording, buffer_bytes: usize) -> Vec<Record> {
     let mut records = Vec::new();
     while let Some(frame) = cursor.peek().unwrap() {
         let payload = cursor.take(&frame).unwrap();
-        records.push(RecordView::read(payload).unwrap().record(&frame));
+        let view = RecordView::read(payload).unwrap();
+        let record = view.record(&frame);
+        let event_count = record.response.as_ref().map_or(0, |response| response.event_times_ns.len());
+        assert_eq!(view.event_count(), event_count as u64);
+        records.push(record);
     }
     records
 }

@@ -181,7 +181,8 @@ impl Connections {
             return true;
         }
         exchange.start_ns = self.now_ns;
-        if let Some(streams) = &mut recorder.sink.streams {
+        // Of recorded requests, few have streams for answers: `begin_recorded` knows which.
+        if let Some(streams) = recorder.sink.streams.as_mut().filter(|_| schedule.replay.is_none()) {
             let is_open_model = recorder.pulse.is_open_model();
             let begin_ns = if is_open_model { exchange.intended_ns } else { exchange.start_ns };
             streams.begin(place, (begin_ns, exchange.is_warmup), prepared.resumption.as_deref());

@@ -240,7 +240,7 @@ impl Connections {
         outcome: Result<(), Trouble>,
     ) {
         self.counts.open -= 1;
-        if schedule.streams.is_some() {
+        if recorder.sink.streams.is_some() {
             let end = if outcome.is_ok() { EventStreamEnd::Ok } else { EventStreamEnd::Failed };
             schedule.end_stream(self, recorder, self.place_of(conn_idx, slot), exchange, end);
         }

@@ -9,7 +9,7 @@ use squall_plan::limits::STREAM_EVENT_BYTES_MAX;
 use squall_wire::events::{EventDecoder, EventFormat};
 use squall_wire::h1::HeadView;
 
-use crate::prepare::{StreamPolicy, StreamResumption};
+use crate::prepare::{RecordedStream, StreamPolicy, StreamResumption};
 use crate::trouble::Trouble;
 
 /// The streams of one event loop.
@@ -49,6 +49,11 @@ struct OpenStream {
     reading: Reading,
     /// Where it goes on after streams before it.
     resumption: StreamResumption,
+    recorded: Option<RecordedStream>,
+    /// When it had as many events as were recorded; 0: it has not.
+    whole_ns: u64,
+    /// When it was asked for.
+    start_ns: u64,
     gaps: StreamGaps,
 }
 
@@ -109,6 +114,19 @@ impl StreamTable {
         self.open[place] = Some(stream);
     }
 
+    /// A recorded request starts whose answer was a stream.
+    pub(in crate::shard) fn begin_recorded(
+        &mut self,
+        place: usize,
+        (begin_ns, start_ns, is_warmup): (u64, u64, bool),
+        recorded: RecordedStream,
+    ) {
+        self.begin(place, (begin_ns, is_warmup), None);
+        if let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) {
+            (stream.recorded, stream.start_ns, stream.last_ns) = (Some(recorded), start_ns, start_ns);
+        }
+    }
+
     pub(super) fn head(&mut self, place: usize, head: &HeadView<'_>) {
         let (policy, at_ns) = (&self.policy, self.at_ns);
         let Some(stream) = self.open.get_mut(place).and_then(Option::as_mut) else { return };
@@ -117,8 +135,10 @@ impl StreamTable {
             return;
         }
         let coding = head.field("content-encoding").unwrap_or(b"identity");
-        stream.is_coded = !coding.eq_ignore_ascii_case(b"identity") && policy.format != StreamFormat::Pieces;
-        if stream.is_coded {
+        let is_coded = !coding.eq_ignore_ascii_case(b"identity") && policy.format != StreamFormat::Pieces;
+        // A replay does not say how the answer is to look.
+        stream.is_coded = is_coded && stream.recorded.is_none();
+        if is_coded {
             return;
         }
         stream.head_ns = at_ns;
@@ -228,7 +248,8 @@ impl StreamTable {
         let held_from_ns = if stream.head_ns > 0 { stream.head_ns } else { stream.begin_ns };
         let done_ns = if stream.done_ns > 0 { stream.done_ns + DONE_GRACE_NS } else { u64::MAX };
         let too_large_ns = if stream.is_too_large || stream.is_coded { 0 } else { u64::MAX };
-        Some(silent_ns.min(held_from_ns.saturating_add(self.policy.hold_ns)).min(done_ns).min(too_large_ns))
+        let held_ns = held_from_ns.saturating_add(self.policy.hold_ns);
+        Some(silent_ns.min(held_ns).min(done_ns).min(too_large_ns).min(stream.recorded_end_ns()))
     }
 
     /// Why the stream in this place, whose deadline is over, ends.
@@ -239,14 +260,19 @@ impl StreamTable {
             _ if stream.is_too_large => StreamDue::TooLarge,
             _ if stream.is_coded => StreamDue::Coded,
             _ if stream.done_ns > 0 || is_held => StreamDue::Over(stream.status),
+            _ if now_ns >= stream.recorded_end_ns() => StreamDue::Over(stream.status),
             _ => StreamDue::Silent,
         }
     }
 
     /// Whether the stream in this place has to be looked at before its deadline.
     pub(in crate::shard) fn is_urgent(&self, place: usize) -> bool {
-        self.stream(place).is_some_and(|stream| stream.done_ns > 0 || stream.is_too_large || stream.is_coded)
-            || self.policy.hold_ns < u64::MAX
+        self.stream(place).is_some_and(|stream| {
+            stream.done_ns > 0
+                || stream.is_too_large
+                || stream.is_coded
+                || stream.recorded_end_ns() < u64::MAX
+        }) || self.policy.hold_ns < u64::MAX
     }
 
     /// Whether the stream in this place has had an event.
@@ -281,6 +307,17 @@ impl StreamTable {
 }
 
 impl OpenStream {
+    /// When a recorded stream is closed whose server goes on: a while after its recorded end, once it has had its recorded events.
+    fn recorded_end_ns(&self) -> u64 {
+        match self.recorded {
+            Some(recorded) if self.whole_ns > 0 => {
+                let end_ns = self.start_ns.saturating_add(recorded.length_ns);
+                end_ns.max(self.whole_ns).saturating_add(DONE_GRACE_NS)
+            }
+            _ => u64::MAX,
+        }
+    }
+
     fn note_event(&mut self, policy: &StreamPolicy, figures: &mut StreamFigures, data: &[u8], at_ns: u64) {
         let gap_ns = at_ns.saturating_sub(self.last_event_ns);
         let is_first = self.event_count == 0;
@@ -291,6 +328,9 @@ impl OpenStream {
         }
         self.event_count += 1;
         self.last_event_ns = at_ns;
+        if self.recorded.is_some_and(|recorded| recorded.event_count == self.event_count) {
+            self.whole_ns = at_ns;
+        }
         if policy.done.as_deref() == Some(data) && self.done_ns == 0 {
             self.done_ns = at_ns;
         }
@@ -400,6 +440,26 @@ mod tests {
         table.end(3, EventStreamEnd::Failed, (false, 21_000_000));
         let figures = &table.figures;
         assert_eq!((figures.events, figures.ended_early, figures.judged, figures.good), (2, 1, 1, 0));
+    }
+
+    #[test]
+    fn a_recorded_stream_ends_a_while_after_its_end_once_it_is_whole() {
+        let mut table = table(StreamFormat::Lines, None);
+        let recorded = RecordedStream { event_count: 2, length_ns: 7_000_000 };
+        table.begin_recorded(3, (0, 1_000_000, false), recorded);
+        table.open[3].as_mut().unwrap().reading =
+            Reading::Events(Box::new(EventDecoder::new(EventFormat::Lines, 64)));
+        let mut read = |at_ns, expected_ns| {
+            table.at_ns = at_ns;
+            table.data(3, b"{}\n");
+            assert_eq!(table.deadline(3, u64::MAX).unwrap(), expected_ns);
+            assert_eq!(table.is_urgent(3), expected_ns < u64::MAX);
+        };
+        read(2_000_000, u64::MAX);
+        read(3_000_000, 8_000_000 + DONE_GRACE_NS);
+        // More events do not put it off.
+        read(500_000_000, 8_000_000 + DONE_GRACE_NS);
+        assert_eq!(table.due(3, 8_000_000 + DONE_GRACE_NS), StreamDue::Over(0));
     }
 
     #[test]

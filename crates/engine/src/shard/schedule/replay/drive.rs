@@ -9,11 +9,12 @@ use squall_traffic::play::{Expected, ResponseText};
 use squall_wire::h1::Response;
 
 use super::{Flight, Taken};
-use crate::prepare::PreparedRequest;
+use crate::prepare::{PreparedRequest, StreamPolicy};
 use crate::shard::connections::Connections;
 use crate::shard::connections::conn::{Exchange, RequestId};
 use crate::shard::recorder::ShardRecorder;
 use crate::shard::recorder::capture::Place;
+use crate::shard::recorder::streams::StreamTable;
 use crate::shard::schedule::{Life, ShardSchedule};
 
 impl ShardSchedule {
@@ -191,6 +192,14 @@ impl ShardSchedule {
         let reads = replay.prepared.reads_response(flight.meta.ordinal, flight.meta.frame.row)
             || flight.opening.is_some();
         recorder.sink.captures.set(place, reads);
+        if let Some(stream) = flight.stream {
+            let (place, now_ns) = (connections.place_of(place.0, place.1), connections.now_ns);
+            let exchange = &connections.exchanges[place];
+            let begin_ns = if recorder.pulse.is_open_model() { exchange.intended_ns } else { now_ns };
+            let new = || Box::new(StreamTable::new(StreamPolicy::recorded()));
+            let table = recorder.sink.streams.get_or_insert_with(new);
+            table.begin_recorded(place, (begin_ns, now_ns, is_warmup), stream);
+        }
         if flight.is_begun || is_warmup {
             return;
         }
@@ -238,6 +247,23 @@ impl ShardSchedule {
             let text = ResponseText { headers: &captured.headers, body: &captured.body };
             replay.learn(idx, &text);
         }
+    }
+
+    /// An event stream is left that its recorded client had left, too: only its status is compared.
+    pub(in crate::shard) fn leave_recorded(
+        &mut self,
+        recorder: &mut ShardRecorder,
+        place: Place,
+        exchange: &Exchange,
+        status: u16,
+    ) {
+        recorder.sink.captures.take(place);
+        self.hear_recorded(
+            recorder,
+            place,
+            exchange,
+            &Response { status, keep_alive: false, body_bytes: 0, interim_count: 0 },
+        );
     }
 
     /// A recorded request has ended, one way or the other.

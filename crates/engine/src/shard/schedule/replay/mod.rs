@@ -21,7 +21,7 @@ use squall_traffic::{Response as Recorded, Version};
 
 use crate::Error;
 use crate::pace::grid_ns;
-use crate::prepare::{Prepared, PreparedReplay, PreparedRequest};
+use crate::prepare::{Prepared, PreparedReplay, PreparedRequest, RecordedStream};
 
 use converse::{Opening, Talks};
 use lines::{Line, Lines};
@@ -88,6 +88,8 @@ struct Flight {
     expected: Vec<Expected>,
     /// What is said on the WebSocket that it opens.
     opening: Option<Box<Opening>>,
+    /// Its answer was an event stream.
+    stream: Option<RecordedStream>,
     /// A live value is in it.
     is_corrected: bool,
     is_begun: bool,
@@ -284,11 +286,13 @@ impl Flight {
         let opening = Opening::of(prepared, view, unique);
         let offer = opening.as_ref().map(|opening| opening.offer());
         let is_corrected = encode::request(prepared, &meta, view, live, (unique, offer), request);
-        let status = view.outcome().map_or(0, |(status, _)| status);
+        let (status, length_ns) = view.outcome().unwrap_or_default();
+        let event_count = view.event_count();
+        let stream = (event_count > 0).then_some(RecordedStream { event_count, length_ns });
         let is_compared = prepared.plan.compare == Compare::Body;
         let recorded = is_compared.then(|| view.response().map(Box::new)).flatten();
         let expected = prepared.learned.expected(meta.ordinal, meta.frame.row, || view.response());
-        Self { meta, ticket, status, recorded, expected, opening, is_corrected, is_begun: false }
+        Self { meta, ticket, status, recorded, expected, opening, stream, is_corrected, is_begun: false }
     }
 }
 

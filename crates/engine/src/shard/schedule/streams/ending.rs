@@ -22,9 +22,10 @@ impl ShardSchedule {
         exchange: &Exchange,
         end: EventStreamEnd,
     ) {
-        let Some(streams) = &mut self.streams else { return };
         let Some(table) = &mut recorder.sink.streams else { return };
-        if streams.reconnects && end != EventStreamEnd::Cut {
+        if let Some(streams) = self.streams.as_mut().filter(|streams| streams.reconnects)
+            && end != EventStreamEnd::Cut
+        {
             let request = connections.request(exchange.request);
             // What failed before it was sent goes on where it was to.
             let unsent = || request.resumption.as_deref().cloned().unwrap_or_default();
@@ -112,7 +113,11 @@ impl ShardSchedule {
         let place = connections.place_of(conn_idx, slot);
         let exchange = connections.exchanges[place];
         let Some(table) = &recorder.sink.streams else { return };
-        let (status, outcome) = match table.due(place, connections.now_ns) {
+        let due = table.due(place, connections.now_ns);
+        if let StreamDue::Over(status) = due {
+            self.leave_recorded(recorder, (conn_idx, slot), &exchange, status);
+        }
+        let (status, outcome) = match due {
             StreamDue::Over(status) => (status, Ok(())),
             StreamDue::TooLarge => {
                 let text = "an event is larger than 16 MiB".to_owned();
