@@ -175,6 +175,9 @@ const DRY: &[&[&str]] = &[
         "--source",
         "127.0.0.1-127.0.0.4",
     ],
+    &["ws", "--dry-run", "--no-save", "ws://localhost:8080/ws/echo?token=secret"],
+    &["ws", "--dry-run", "--no-save", "--publish", "2", "--subscribe", "8", "wss://x/", "3@wss://y/"],
+    &["stream", "--dry-run", "--no-save", "--reconnect", "http://x/"],
 ];
 
 const WRONG: &[&[&str]] = &[
@@ -244,6 +247,33 @@ const WRONG: &[&[&str]] = &[
     &["handshake", "x", "--early-data", "--request", "/", "--resumption", "ticket", "--tls", "1.2"],
     &["handshake", "x", "--resumption", "id", "--tls", "1.3"],
     &["idle", "x", "--http", "2", "--after-request"],
+    &["ws"],
+    &["ws", "ftp://x/"],
+    &["ws", "--publish", "100", "ws://x/"],
+    &["ws", "--publish", "1", "--message", "no stamp", "ws://x/"],
+    &["ws", "--subscribe", "5", "ws://x/"],
+    &["ws", "--echo", "--receive", "ws://x/"],
+    &["ws", "--receive", "-r", "5", "ws://x/"],
+    &["ws", "--idle", "--message", "x", "-r", "5", "ws://x/"],
+    &["ws", "--size", "65MiB", "ws://x/"],
+    &["ws", "--size", "1KiB", "--message", "x", "ws://x/"],
+    &["ws", "--message", "@missing.txt", "ws://x/"],
+    &["ws", "--message", "u{usr}", "ws://x/"],
+    &["ws", "--message", "{csv.name}", "ws://x/"],
+    &["ws", "--message", "{csv.nmae}", "--csv", "users.csv", "ws://x/"],
+    &["ws", "--message", "@message.json", "ws://x/"],
+    &["ws", "--csv", "missing.csv", "ws://x/"],
+    &["ws", "--subprotocol", "a b", "ws://x/"],
+    &["ws", "--http", "auto", "ws://x/"],
+    &["ws", "--pause", "1s", "-r", "5", "ws://x/"],
+    &["stream"],
+    &["stream", "--reconnect", "-r", "5", "http://x/"],
+    &["stream", "--slo", "first", "http://x/"],
+    &["stream", "--slo", "gap<5", "http://x/"],
+    &["stream", "--events", "xml", "http://x/"],
+    &["stream", "--hold", "5", "http://x/"],
+    &["stream", "--expect-status", "2yy", "http://x/"],
+    &["stream", "--body-lines", "missing.txt", "http://x/"],
     &["--source", "192.0.2.1", "http://x/"],
     &["--source", "10.0.0.9-10.0.0.1", "http://x/"],
     &["--connect-to", "a:1", "http://x/"],
@@ -327,6 +357,8 @@ const WRONG: &[&[&str]] = &[
 /// The files that the cases name.
 fn write_files() {
     let write = |name: &str, text: &str| fs::write(folder().join(name), text).unwrap();
+    write("users.csv", "name\nann\n");
+    write("message.json", "{\n  \"user\": \"{usr}\"\n}\n");
     write("urls.txt", "# a list\nhttp://x/a\nPOST 3@http://x/b\n");
     write("bad-urls.txt", "http://x/a\nGET ftp://x/b\n");
     write("bad-headers.txt", "Accept: a\nno colon\n");
