@@ -8,7 +8,10 @@ use url::Url;
 use crate::secret::Secrecy;
 pub use crate::secret::is_secret_name;
 use crate::urls::is_token;
-use crate::{Body, Header, HttpLoad, Load, Plan, RequestPlan, ScriptLoad, StreamLoad, WebSocketLoad, What};
+use crate::{
+    Body, Header, HttpLoad, Load, MessagePayload, Plan, RequestPlan, ScriptLoad, StreamLoad, WebSocketLoad,
+    What,
+};
 
 /// What replaces a secret.
 pub const MASK: &str = "***";
@@ -40,9 +43,7 @@ impl Load {
             What::Stream(stream) => {
                 copy.what = What::Stream(StreamLoad { http: stream.http.masked(), ..stream.clone() });
             }
-            What::WebSocket(load) => {
-                copy.what = What::WebSocket(WebSocketLoad { http: load.http.masked(), ..load.clone() });
-            }
+            What::WebSocket(load) => copy.what = What::WebSocket(load.masked()),
             What::Replay(replay) => copy.what = What::Replay(replay.masked()),
             What::Script(script) => copy.what = What::Script(script.masked()),
             What::Handshake(_) | What::Idle(_) => {}
@@ -57,6 +58,15 @@ impl Load {
 impl HttpLoad {
     fn masked(&self) -> Self {
         Self { requests: self.requests.iter().map(RequestPlan::masked).collect(), ..self.clone() }
+    }
+}
+
+impl WebSocketLoad {
+    /// A table may have what each user logs in with.
+    fn masked(&self) -> Self {
+        let table = self.message.table.as_ref().map(|_| MASK.to_owned());
+        let message = MessagePayload { table, ..self.message.clone() };
+        Self { http: self.http.masked(), message, ..self.clone() }
     }
 }
 

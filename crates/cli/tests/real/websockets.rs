@@ -250,6 +250,7 @@ fn messages_are_templates_and_an_echo_is_that_of_what_was_sent() {
     let ended = run(&[&args[..], &[table.to_str().unwrap(), &server.url()]].concat());
     let count = |name: &str| ended.count(&format!("/totals/websockets/{name}"));
     assert_eq!((count("answered"), count("mismatched")), (30, 0), "{ended:#?}");
+    assert!(!ended.stdout.contains("cleo"), "a table may have secrets: {ended:#?}");
     let heard = heard.lock().unwrap().clone();
     let bytes: usize = heard.iter().map(|one| one.to_string().len()).sum();
     assert_eq!((heard.len(), bytes as u64), (30, count("bytes_sent")), "{heard:?}");
