@@ -106,6 +106,26 @@ loads: [{ http: /delay/5, connections: 1, requests: 300 }]
     assert_eq!(sources, ["generator a", "generator b", "target shop"]);
 }
 
+/// Nothing is read of the first machines while the last one is opened, which takes longer than `lost_after`.
+#[test]
+fn a_machine_is_not_silent_while_others_are_being_reached() {
+    let place = Place::new();
+    let plan = format!(
+        "
+target: TARGET
+lost_after: 3s
+machines: {{ early: local, other: local, late: {{ command: [sh, -c, 'sleep 5; exec {} agent'] }} }}
+monitors: [{{ machine: early, process: squall }}]
+loads: [{{ http: /, requests: 20, connections: 2 }}]
+",
+        env!("CARGO_BIN_EXE_squall")
+    );
+    let (record, output) = place.run(&plan, &[]);
+    assert_code(&record, &output, 0);
+    assert!(!text(&output.stderr).contains("lost"), "{}", text(&output.stderr));
+    assert_eq!(place.logged(), 20);
+}
+
 /// A real nginx on the target, which only machines behind the bastion reach.
 fn nginx(lab: &Lab) -> Process {
     let folder = lab.path("nginx");

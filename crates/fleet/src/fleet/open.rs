@@ -32,13 +32,15 @@ impl<'a> Fleet<'a> {
         let (inbox_sender, inbox) = mpsc::channel();
         let mut ledger = Ledger::new(plan);
         let openings = Openings::start(plan, &transports, &inbox_sender);
-        let (links, mut troubles) = openings.finish(plan, steer, &mut |update| match update {
+        let (mut links, mut troubles) = openings.finish(plan, steer, &mut |update| match update {
             Update::Note(note) => watcher.note(note),
             Update::Nothing { of } => {
                 watcher.wait(&format!("reaching {}", listed(of)), &ledger.whole.recorder);
             }
         })?;
         troubles.extend(clock_troubles(plan, &links));
+        // What came while others were being opened is still unread.
+        links.iter_mut().for_each(|link| link.heard_at = Instant::now());
         for (machine_idx, link) in links.iter().enumerate() {
             ledger.machine_mut(machine_idx).facts.clone_from(&link.facts);
         }
