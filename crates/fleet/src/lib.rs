@@ -34,7 +34,7 @@ pub use attach::attach;
 pub use clock::unix_ns;
 pub use fleet::{Outcome, Refusal, Steer, Watcher, run};
 pub use key::check_key;
-pub use kubernetes::{manifests, standby};
+pub use kubernetes::{Pools, manifests, standby};
 pub use ledger::MachineView;
 pub use monitor::figures::unless_figure;
 pub use monitor::process::{ProcessFigures, processes};

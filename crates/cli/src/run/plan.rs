@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use squall_fleet::{
-    FleetHook, FleetPlan, LoadWork, MachineView, Refusal, Steer, Trouble, Watcher, manifests,
+    FleetHook, FleetPlan, LoadWork, MachineView, Pools, Refusal, Steer, Trouble, Watcher, manifests,
 };
 use squall_measure::{PartKind, RunRecord, RunRecorder, Status, StoppedBy};
 use squall_plan::file::Reach;
@@ -79,19 +79,35 @@ pub(crate) fn run_fleet(
         output::plain(&manifests(&plan))?;
         return Ok(ExitCode::Ok);
     }
-    let faces = Faces::open(args, &plan.whole())?;
-    if args.faces.quiet == 0 && !args.live {
-        output::note(&shown(&plan));
-    }
-    let steer = Steer::default();
+    // However the run ends, nothing of it is left on a cluster. The result comes first: a deletion may take long.
+    let (pools, steer) = (Pools::default(), Steer::default());
     let said = (!args.live).then_some("finishing open requests everywhere");
     let _watch = signals::steer(said, steered(&steer))?;
+    let code = run_on((&plan, &pools), &steer, args);
+    pools.remove(&steer, &mut |text| {
+        if args.faces.quiet == 0 {
+            output::note(text);
+        }
+    });
+    code
+}
+
+/// Runs a plan, and reports and saves its result.
+fn run_on(
+    (plan, pools): (&FleetPlan, &Pools),
+    steer: &Steer,
+    args: &OutputArgs,
+) -> Result<ExitCode, Failure> {
+    let faces = Faces::open(args, &plan.whole())?;
+    if args.faces.quiet == 0 && !args.live {
+        output::note(&shown(plan));
+    }
     let mut follower = Follower {
-        view: View::open(args, &plan.plan.name, Box::new(steered(&steer)))?,
+        view: View::open(args, &plan.plan.name, Box::new(steered(steer)))?,
         is_quiet: args.faces.quiet > 0 || args.live,
     };
     follower.view.save_in(faces.folder());
-    let outcome = squall_fleet::run(&plan, &steer, &mut follower);
+    let outcome = squall_fleet::run((plan, pools), steer, &mut follower);
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(Refusal::Troubles(troubles)) => return Err(refused(&troubles)),

@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use squall_testkit::{Process, free_port};
 
+use crate::kubernetes::lab;
 use crate::squall::{Place, ok, record, squall, text, wait_until};
 
 /// Far less than what is waited for here takes without the signal.
@@ -180,6 +181,23 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
             return (reader, writer);
         }
     }
+}
+
+#[test]
+fn the_second_ctrl_c_leaves_a_report_while_the_cluster_does_not_answer() {
+    let (place, plan) = lab(true, "ready");
+    fs::write(place.folder.path().join("hangs"), "").unwrap();
+    let (machines, _) = plan.split_once("loads:").unwrap();
+    let run = Run::start(&place, &format!("{machines}loads: [{{ http: /, rate: 60/s, duration: 10m }}]\n"));
+    wait_until(|| place.target.stats().requests > 10);
+    run.interrupt();
+    wait_until(|| run.said().contains("press Ctrl-C again"));
+    run.interrupt();
+    wait_until(|| run.said().contains("is not deleted yet"));
+    assert!(run.said().contains("deleting the Job"), "{}", run.said());
+    let (code, record) = run.end();
+    assert_eq!(code, Some(130));
+    assert!(ok(&record["total"]) > 10);
 }
 
 #[test]

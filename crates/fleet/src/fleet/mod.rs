@@ -50,6 +50,10 @@ impl Steer {
         self.0.fetch_max(2, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.wanted() > 1
+    }
+
     fn wanted(&self) -> u8 {
         self.0.load(Ordering::Relaxed)
     }
@@ -96,18 +100,16 @@ impl From<Vec<Trouble>> for Refusal {
     }
 }
 
-/// Runs a plan to its end.
+/// Runs a plan to its end. `pools` gets the pools of pods that it starts, whose Jobs the caller deletes after it has saved the result.
 ///
 /// # Errors
 /// All that is wrong before any load starts, or that the user ended it before. Once one has started there is always an outcome.
-pub fn run(plan: &FleetPlan, steer: &Steer, watcher: &mut dyn Watcher) -> Result<Outcome, Refusal> {
-    // However it ends, nothing of it is left on a cluster.
-    let pools = Pools::default();
-    let outcome = open::transports(plan, &pools)
-        .map_err(Refusal::from)
-        .and_then(|transports| make(plan, transports, steer, watcher));
-    pools.remove().iter().for_each(|left| watcher.note(left));
-    outcome
+pub fn run(
+    (plan, pools): (&FleetPlan, &Pools),
+    steer: &Steer,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, Refusal> {
+    make(plan, open::transports(plan, pools)?, steer, watcher)
 }
 
 fn make(

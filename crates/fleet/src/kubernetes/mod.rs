@@ -17,12 +17,15 @@ mod standby;
 mod transport;
 mod watch;
 
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use squall_plan::file::MachineSettings;
 use squall_plan::file::kubernetes::KubernetesPool;
 
+use crate::fleet::Steer;
 use crate::order::FleetPlan;
 
 pub use manifest::manifests;
@@ -34,9 +37,9 @@ pub(crate) use standby::write_pid_file;
 pub(crate) use transport::PodTransport;
 pub(crate) use watch::{ClusterLook, ClusterWatch};
 
-/// The pools of a plan. Their Jobs are deleted with it.
+/// The pools of pods that a plan has started. Their Jobs are deleted with it.
 #[derive(Debug, Default)]
-pub(crate) struct Pools(Mutex<Vec<Arc<Pool>>>);
+pub struct Pools(Mutex<Vec<Arc<Pool>>>);
 
 impl Pools {
     /// The pool that a machine belongs to; nothing of it is created yet.
@@ -55,18 +58,50 @@ impl Pools {
         pool
     }
 
-    /// Deletes what was created; gives what could not be deleted.
-    pub(crate) fn remove(&self) -> Vec<String> {
+    /// Deletes the Jobs that were created. `note` gets what takes long, and what could not be deleted. Where the user ended the run at
+    /// once, `kubectl` is left to it after a few seconds.
+    pub fn remove(&self, steer: &Steer, note: &mut dyn FnMut(&str)) {
         let pools = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        thread::scope(|scope| {
-            let removals: Vec<_> = pools.iter().map(|pool| scope.spawn(|| pool.remove())).collect();
-            removals.into_iter().filter_map(|removal| removal.join().ok()?.err()).collect()
-        })
+        let removals = removals(pools);
+        let begin = Instant::now();
+        let mut is_noted = false;
+        loop {
+            match removals.recv_timeout(LOOK_EVERY) {
+                Ok(left) => note(&left),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if begin.elapsed() > DELETION_QUIET && !std::mem::replace(&mut is_noted, true) {
+                note("deleting the Job of the pods");
+            }
+            if begin.elapsed() > DELETION_AFTER_ABORT_MAX && steer.is_aborted() {
+                return note("the Job of the pods is not deleted yet: `kubectl` is still at it");
+            }
+        }
     }
+}
+
+/// Deletes each pool's Job on a thread of its own; gives what could not be deleted.
+fn removals(pools: Vec<Arc<Pool>>) -> Receiver<String> {
+    let (sender, left) = mpsc::channel();
+    for pool in pools {
+        let sender = sender.clone();
+        // Nobody waits any more where that took too long.
+        thread::spawn(move || pool.remove().map_err(|left| drop(sender.send(left))));
+    }
+    left
 }
 
 impl Drop for Pools {
     fn drop(&mut self) {
-        self.remove();
+        self.remove(&Steer::default(), &mut |_| {});
     }
 }
+
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// A deletion that takes longer than this is reported.
+const DELETION_QUIET: Duration = Duration::from_secs(2);
+
+/// The second Ctrl-C ends the program after ten seconds, whatever hangs; ending the agents has five of them.
+const DELETION_AFTER_ABORT_MAX: Duration = Duration::from_secs(3);
