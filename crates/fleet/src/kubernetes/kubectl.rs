@@ -156,7 +156,9 @@ fn last_words(errors: &str) -> String {
 
 /// Whether an `exec` failed because its pod, or the container in it, is gone.
 pub(crate) fn is_gone(errors: &str) -> bool {
-    GONE.iter().any(|part| errors.contains(part))
+    // Proxies have a page that is not found, too.
+    let is_missing = |line: &str| line.contains("pods \"") && line.contains("\" not found");
+    errors.lines().any(is_missing) || GONE.iter().any(|part| errors.contains(part))
 }
 
 /// A login plugin may ask an identity provider first.
@@ -165,8 +167,8 @@ const CALL_MAX: Duration = Duration::from_secs(30);
 /// How often it looks whether the run was ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Complaints of `kubectl exec` about a pod that will not come back.
-const GONE: &[&str] = &["(NotFound)", "not found", "completed pod", "container not found", "is not running"];
+/// Complaints of `kubectl exec` about a container that will not come back.
+const GONE: &[&str] = &["completed pod", "container not found", "is not running"];
 
 const CONTEXT_HELP: &str =
     "`kubectl config get-contexts` lists the contexts; correct `context` or `kubeconfig`";
@@ -276,6 +278,25 @@ mod tests {
         ] {
             let trouble = of("kubectl").explain(&Failed::Said(errors.to_owned()));
             assert!(trouble.message.contains(expected), "{trouble:?}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_gone_where_the_cluster_says_so_of_the_pod() {
+        for (errors, expected) in [
+            ("Error from server (NotFound): pods \"squall-pods-0-abcde\" not found", true),
+            ("error: cannot exec into a container in a completed pod; current phase is Succeeded", true),
+            (
+                "error: Internal error occurred: unable to upgrade connection: container not found (\"squall\")",
+                true,
+            ),
+            ("error: unable to upgrade connection: 404 page not found", false),
+            ("Error from server (NotFound): the server could not find the requested resource", false),
+            ("Error from server (NotFound): namespaces \"load\" not found", false),
+            ("dial tcp: lookup api.example: host not found", false),
+            ("", false),
+        ] {
+            assert_eq!(is_gone(errors), expected, "{errors}");
         }
     }
 
