@@ -23,15 +23,22 @@ use crate::protocol::Trouble;
 use crate::ssh::{self, Jump, LoginFailure};
 
 /// The logins of one controller.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Logins {
-    under_way: Mutex<usize>,
-    one_ended: Condvar,
+    pub(crate) permits: Permits,
     jumps: Mutex<BTreeMap<Jump, Arc<Mutex<JumpConnection>>>>,
 }
 
+/// Bounds how many logins are under way.
+#[derive(Debug)]
+pub(crate) struct Permits {
+    count_max: usize,
+    under_way: Mutex<usize>,
+    one_ended: Condvar,
+}
+
 /// One of the logins that may be under way; dropped when it has succeeded or failed.
-pub(crate) struct LoginPermit<'l>(&'l Logins);
+pub(crate) struct Permit<'p>(&'p Permits);
 
 /// The connection to a jump host, opened when the first machine needs it.
 #[derive(Debug, Default)]
@@ -42,17 +49,29 @@ enum JumpConnection {
     Failed(Trouble),
 }
 
-impl Logins {
+impl Permits {
+    pub(crate) fn new(count_max: usize) -> Self {
+        Self { count_max, under_way: Mutex::default(), one_ended: Condvar::new() }
+    }
+
     /// Waits until another login may begin.
-    pub(crate) fn permit(&self) -> LoginPermit<'_> {
+    pub(crate) fn wait(&self) -> Permit<'_> {
         let mut under_way = locked(&self.under_way);
-        while *under_way >= LOGINS_AT_ONCE_MAX {
+        while *under_way >= self.count_max {
             under_way = self.one_ended.wait(under_way).unwrap_or_else(PoisonError::into_inner);
         }
         *under_way += 1;
-        LoginPermit(self)
+        Permit(self)
     }
+}
 
+impl Default for Logins {
+    fn default() -> Self {
+        Self { permits: Permits::new(LOGINS_AT_ONCE_MAX), jumps: Mutex::default() }
+    }
+}
+
+impl Logins {
     /// The control socket of the connection to a jump host. The first caller opens it while the others wait.
     ///
     /// # Errors
@@ -98,7 +117,7 @@ impl Logins {
     }
 }
 
-impl Drop for LoginPermit<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         *locked(&self.0.under_way) -= 1;
         self.0.one_ended.notify_one();
@@ -283,6 +302,8 @@ const POLL: Duration = Duration::from_millis(10);
 mod tests {
     use std::cell::RefCell;
 
+    use squall_plan::limits::EXECS_AT_ONCE_MAX;
+
     use super::*;
 
     fn failed(errors: &str) -> FailedLogin {
@@ -313,14 +334,16 @@ mod tests {
 
     #[test]
     fn only_so_many_logins_are_under_way() {
-        let logins = Logins::default();
-        let permits: Vec<LoginPermit<'_>> = (0..LOGINS_AT_ONCE_MAX).map(|_| logins.permit()).collect();
-        thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(logins.permit()));
-            assert!(!waiting.is_finished());
-            drop(permits);
-            waiting.join().unwrap();
-        });
-        assert_eq!(*locked(&logins.under_way), 0);
+        for count_max in [LOGINS_AT_ONCE_MAX, EXECS_AT_ONCE_MAX] {
+            let permits = Permits::new(count_max);
+            let taken: Vec<Permit<'_>> = (0..count_max).map(|_| permits.wait()).collect();
+            thread::scope(|scope| {
+                let waiting = scope.spawn(|| drop(permits.wait()));
+                assert!(!waiting.is_finished());
+                drop(taken);
+                waiting.join().unwrap();
+            });
+            assert_eq!(*locked(&permits.under_way), 0);
+        }
     }
 }

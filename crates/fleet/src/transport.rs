@@ -15,7 +15,7 @@ use crate::attach::{self, ATTACHED};
 use crate::attempt::{Attempt, Awaited, Opened};
 use crate::binary::Binary;
 use crate::kubernetes::{PodTransport, Pools};
-use crate::logins::{FailedLogin, Logins, retried};
+use crate::logins::{FailedLogin, Logins, Permits, retried};
 use crate::order::FleetPlan;
 use crate::protocol::{Trouble, WayBack};
 use crate::ssh::{self, Jump, LoginFailure};
@@ -63,6 +63,8 @@ pub(crate) struct Ways {
     /// Whether they keep it for the next run.
     pub keeps_program: bool,
     pub logins: Logins,
+    /// `kubectl exec` that are being established.
+    pub execs: Permits,
 }
 
 /// The transport of a machine.
@@ -184,7 +186,7 @@ impl Ssh {
         attempt: &Attempt,
         note: &dyn Fn(&str),
     ) -> Result<(Opened, String), FailedLogin> {
-        let permit = self.ways.logins.permit();
+        let permit = self.ways.logins.permits.wait();
         let mut opened = Opened::spawn(command, attempt).map_err(FailedLogin::plain)?;
         attempt.awaits(Awaited::Login);
         let mut greeting = opened.line();

@@ -226,8 +226,12 @@ pub const MACHINE_COUNT_MAX: usize = 10_000;
 /// Most bytes of an answer of `kubectl`: the objects of [`MACHINE_COUNT_MAX`] pods are half of it.
 pub const KUBECTL_OUTPUT_BYTES_MAX: u64 = 128 << 20;
 
-/// Most logins by ssh or `kubectl exec` at the same time: OpenSSH's default `MaxStartups` drops connections at random from the tenth on.
+/// Most logins by ssh at the same time: OpenSSH's default `MaxStartups` drops connections at random from the tenth on.
 pub const LOGINS_AT_ONCE_MAX: usize = 8;
+
+/// Most `kubectl exec` that are being established at the same time. Each takes about half a second, so that 1,000 pods are reached again
+/// within 8 seconds of an API server's restart, less than the default `lost_after`; API servers serve 400 requests at once by default.
+pub const EXECS_AT_ONCE_MAX: usize = 64;
 
 /// Most tries of a login that the server drops before it: with the pauses between them they take eight seconds.
 pub const LOGIN_TRY_COUNT_MAX: u32 = 5;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use squall_measure::StoppedBy;
 use squall_plan::file::Reach;
 use squall_plan::file::kubernetes::PodProgram;
+use squall_plan::limits::EXECS_AT_ONCE_MAX;
 
 use super::step::{TURN, listed};
 use super::{Fleet, Refusal, Steer, Watcher};
@@ -17,7 +18,7 @@ use crate::binary::Binary;
 use crate::kubernetes::Pools;
 use crate::ledger::Ledger;
 use crate::link::{Arrival, Link};
-use crate::logins::Logins;
+use crate::logins::{Logins, Permits};
 use crate::order::FleetPlan;
 use crate::protocol::Trouble;
 use crate::transport::{self, Transport, Ways};
@@ -186,7 +187,8 @@ fn ways(plan: &FleetPlan) -> Result<Arc<Ways>, Vec<Trouble>> {
     } else {
         Binary::none()
     };
-    Ok(Arc::new(Ways { own_program, binary, keeps_program: plan.keeps_program, logins: Logins::default() }))
+    let (logins, execs) = (Logins::default(), Permits::new(EXECS_AT_ONCE_MAX));
+    Ok(Arc::new(Ways { own_program, binary, keeps_program: plan.keeps_program, logins, execs }))
 }
 
 /// The links, and what is wrong with those machines that have none.

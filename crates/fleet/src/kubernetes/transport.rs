@@ -61,7 +61,7 @@ impl Transport for PodTransport {
                 &["/bin/sh", "-c", &script]
             }
         };
-        let permit = self.ways.logins.permit();
+        let permit = self.ways.execs.wait();
         let mut opened = Opened::spawn(self.exec(pod, words), attempt)?;
         let greeting = opened.line();
         drop(permit);
@@ -100,7 +100,7 @@ impl PodTransport {
 
     /// Starts it; gives its first line as well.
     fn greeted(&self, command: Command, attempt: &Attempt) -> Result<(Opened, String), Trouble> {
-        let permit = self.ways.logins.permit();
+        let permit = self.ways.execs.wait();
         let mut opened = Opened::spawn(command, attempt)?;
         attempt.awaits(Awaited::Exec);
         let greeting = opened.line();
