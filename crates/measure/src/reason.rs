@@ -150,10 +150,10 @@ impl fmt::Display for Reason {
                 write!(f, "the kernel dropped {worst} of the datagrams that arrived")
             }
             ReasonKind::CpuNotReserved => {
-                write!(f, "{worst} of {} machines reserved less CPU than they may use", self.seconds)
+                write!(f, "{worst} of {} pods reserved less CPU than they may use", self.seconds)
             }
             ReasonKind::NodeShared => {
-                write!(f, "{worst} of {} machines shared a node with another", self.seconds)
+                write!(f, "{worst} of {} pods shared a node with another", self.seconds)
             }
         }?;
         if self.limit > 0.0 {
@@ -224,7 +224,7 @@ mod tests {
                 reason(CpuThrottled, 0.43, 0.01, Some(7)),
                 "a CPU quota stopped the generator for 430 ms (limit 10 ms) in 7 of 10 seconds",
             ),
-            (reason(NodeShared, 4.0, 0.0, None), "4 of 10 machines shared a node with another"),
+            (reason(NodeShared, 4.0, 0.0, None), "4 of 10 pods shared a node with another"),
             (reason(OwnFailures, 0.0012, 0.0, None), "0.12 % of the requests failed on the generator side"),
             (reason(MachinesLost, 2.0, 0.0, None), "2 of 10 machines were lost before the end"),
             (

@@ -57,13 +57,13 @@ impl Verdict {
     }
 
     /// Pods may use more CPU than is reserved for them: whether they had it depends on their neighbours.
-    pub fn note_not_reserved(&mut self, pod_count: usize, machine_count: usize) {
-        self.add_count(ReasonKind::CpuNotReserved, Status::Suspect, (pod_count, machine_count));
+    pub fn note_not_reserved(&mut self, count: usize, pod_count: usize) {
+        self.add_count(ReasonKind::CpuNotReserved, Status::Suspect, (count, pod_count));
     }
 
     /// Pods shared a node, and with it at least its network interface and caches.
-    pub fn note_shared_nodes(&mut self, pod_count: usize, machine_count: usize) {
-        self.add_count(ReasonKind::NodeShared, Status::Suspect, (pod_count, machine_count));
+    pub fn note_shared_nodes(&mut self, count: usize, pod_count: usize) {
+        self.add_count(ReasonKind::NodeShared, Status::Suspect, (count, pod_count));
     }
 
     fn add_count(&mut self, kind: ReasonKind, severity: Status, (part, whole): (usize, usize)) {

@@ -348,8 +348,8 @@ impl Fleet<'_> {
         record.start_skew = start_skew;
         record.verdict.note_lost(self.lost_count, self.links.len());
         record.verdict.note_tools(&self.tools);
-        record.verdict.note_not_reserved(placement.not_reserved_count, self.links.len());
-        record.verdict.note_shared_nodes(placement.sharing_count, self.links.len());
+        record.verdict.note_not_reserved(placement.not_reserved_count, placement.pod_count);
+        record.verdict.note_shared_nodes(placement.sharing_count, placement.pod_count);
         self.events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
         record.events = self.events;
         self.monitors.retain(|monitor| !monitor.samples.is_empty());
