@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use squall_plan::InputError;
-use squall_plan::file::{Machine, check_destination, parse_kubernetes};
+use squall_plan::file::{Machine, check_destination, parse_kubernetes, parse_program_path};
 use squall_plan::units::parse_duration;
 
 use super::OutputArgs;
@@ -88,7 +88,7 @@ pub(crate) struct KubernetesArgs {
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = pods)]
     pub kubernetes: Option<Pods>,
     /// Program that reaches the cluster, such as oc [default: kubectl]
-    #[arg(long, value_name = "PROGRAM")]
+    #[arg(long, value_name = "PROGRAM", value_parser = parse_program_path)]
     pub kubectl: Option<String>,
 }
 

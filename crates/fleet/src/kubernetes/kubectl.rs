@@ -37,10 +37,9 @@ pub(crate) enum Failed {
 
 impl Kubectl {
     pub(crate) fn of(pool: &KubernetesPool) -> Self {
-        let flag =
-            |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name}={value}"));
-        let common = [flag("context", &pool.context), flag("kubeconfig", &pool.kubeconfig)];
-        Self { program: pool.kubectl.clone(), common: common.into_iter().flatten().collect() }
+        let context = pool.context.as_ref().map(|context| format!("--context={context}"));
+        let kubeconfig = pool.kubeconfig.as_deref().map(|path| format!("--kubeconfig={}", at_home(path)));
+        Self { program: at_home(&pool.kubectl), common: context.into_iter().chain(kubeconfig).collect() }
     }
 
     /// A call of it.
@@ -145,6 +144,14 @@ fn exchange(child: &mut Child, input: &str, is_over: &AtomicBool) -> Result<(Vec
     Ok((output, errors))
 }
 
+/// A path that may begin with `~/`, which no shell expands here.
+fn at_home(path: &str) -> String {
+    match (path.strip_prefix("~/"), std::env::var("HOME")) {
+        (Some(rest), Ok(home)) => format!("{home}/{rest}"),
+        _ => path.to_owned(),
+    }
+}
+
 /// The last line that says something, in brackets.
 fn last_words(errors: &str) -> String {
     let mut lines = errors.lines().map(str::trim).filter(|line| !line.is_empty()).rev();
@@ -237,6 +244,21 @@ mod tests {
 
     fn of(program: &str) -> Kubectl {
         Kubectl::of(&KubernetesPool { kubectl: program.to_owned(), ..KubernetesPool::default() })
+    }
+
+    #[test]
+    fn paths_may_be_those_of_the_home_folder() {
+        let pool = KubernetesPool {
+            kubectl: "~/bin/kubectl".to_owned(),
+            kubeconfig: Some("~/.kube/far".to_owned()),
+            context: Some("east".to_owned()),
+            ..KubernetesPool::default()
+        };
+        let home = std::env::var("HOME").unwrap();
+        let command = Kubectl::of(&pool).command(&["get"]);
+        let arguments: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert_eq!(command.get_program().to_string_lossy(), format!("{home}/bin/kubectl"));
+        assert_eq!(arguments, ["--context=east", &format!("--kubeconfig={home}/.kube/far"), "get"]);
     }
 
     #[test]

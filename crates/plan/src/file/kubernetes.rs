@@ -105,14 +105,44 @@ pub(super) fn machines(like: &Machine) -> Vec<Machine> {
     (0..pool.replicas).map(pod).collect()
 }
 
-/// A quantity of Kubernetes: a decimal number with an optional suffix; `None` when it is none.
+/// A quantity of Kubernetes: a decimal number with an optional suffix or exponent; `None` when it is none.
 pub fn quantity(text: &str) -> Option<f64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..digits].parse().ok()?;
     let suffix = &text[digits..];
-    let factor = SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, factor)| *factor)?;
-    Some(number * factor)
+    let known = SUFFIXES.iter().find(|(name, _)| *name == suffix).map(|(_, factor)| *factor);
+    let exponent = || suffix.strip_prefix(['e', 'E'])?.parse::<i8>().ok();
+    Some(number * known.or_else(|| Some(10_f64.powi(exponent()?.into())))?)
 }
+
+/// A name of a namespace (RFC 1123).
+pub(super) fn is_namespace(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=NAME_LENGTH_MAX).contains(&text.len()) && text.chars().all(is_inner) && has_letters_at_ends(text)
+}
+
+/// A key of a label or an annotation: a name, which may follow a domain and a slash.
+pub(super) fn is_label_key(text: &str) -> bool {
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    let is_domain = |domain: &str| domain.len() <= DOMAIN_LENGTH_MAX && domain.split('.').all(is_namespace);
+    domain.is_none_or(is_domain) && !name.is_empty() && is_label_value(name)
+}
+
+/// The value of a label.
+pub(super) fn is_label_value(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    text.len() <= NAME_LENGTH_MAX && text.chars().all(is_inner) && has_letters_at_ends(text)
+}
+
+/// Whether it begins and ends with a letter or a digit, where it is not empty.
+fn has_letters_at_ends(text: &str) -> bool {
+    let ends = [text.chars().next(), text.chars().next_back()];
+    ends.into_iter().flatten().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// Of Kubernetes' names and labels.
+const NAME_LENGTH_MAX: usize = 63;
+const DOMAIN_LENGTH_MAX: usize = 253;
 
 /// Small, and it has what is needed to receive squall.
 const IMAGE: &str = "busybox:stable";
@@ -131,16 +161,50 @@ const SUFFIXES: &[(&str, f64)] = &[
     ("G", 1e9),
     ("T", 1e12),
     ("P", 1e15),
+    ("E", 1e18),
     ("Ki", 1024.0),
     ("Mi", 1_048_576.0),
     ("Gi", 1_073_741_824.0),
     ("Ti", 1_099_511_627_776.0),
     ("Pi", 1_125_899_906_842_624.0),
+    ("Ei", 1_152_921_504_606_846_976.0),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_labels_are_those_that_kubernetes_accepts() {
+        let long = "x".repeat(64);
+        for (text, expected) in [
+            ("load", true),
+            ("load-2", true),
+            ("Load", false),
+            ("-load", false),
+            ("load_2", false),
+            ("", false),
+            (&long, false),
+        ] {
+            assert_eq!(is_namespace(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("team", true),
+            ("app.kubernetes.io/part-of", true),
+            ("Team_1.x", true),
+            ("", false),
+            ("a b", false),
+            ("a/b/c", false),
+            ("/b", false),
+            ("example.com/", false),
+            ("UPPER.com/b", false),
+            ("team-", false),
+            (&long, false),
+        ] {
+            assert_eq!(is_label_key(text), expected, "{text}");
+        }
+        assert!(is_label_value("") && !is_label_value("not ok"));
+    }
 
     #[test]
     fn quantities_are_read_as_kubernetes_does() {
@@ -150,6 +214,13 @@ mod tests {
             ("1.5", Some(1.5)),
             ("1Gi", Some(1_073_741_824.0)),
             ("100k", Some(100_000.0)),
+            ("1E", Some(1e18)),
+            ("1Ei", Some(1_152_921_504_606_846_976.0)),
+            ("1e1", Some(10.0)),
+            ("12E-2", Some(0.12)),
+            ("1e", None),
+            ("1e1.5", None),
+            ("1e999", None),
             ("", None),
             ("two", None),
             ("1 Gi", None),

@@ -21,7 +21,7 @@ pub use addition::ptr_target;
 pub use inventory::{HostList, HostSource};
 use kubernetes::KubernetesPool;
 pub use ptr::{PtrFile, PtrOptions, is_ptr, parse_ptr, ptr_plan_text};
-pub use read::{LOAD_KINDS, check_destination, parse_kubernetes, parse_lost_after};
+pub use read::{LOAD_KINDS, check_destination, parse_kubernetes, parse_lost_after, parse_program_path};
 pub use variables::Variables;
 
 use crate::spec::{LoadSpec, Place, PlanRule, Text};

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use kubernetes::parse_kubernetes;
+pub use kubernetes::{parse_kubernetes, parse_program_path};
 
 use super::document::{Node, Value, single, texts};
 use super::inventory::{self, Groups, HostList, with_destination};

@@ -402,6 +402,39 @@ loads: [{ http: 'http://a/' }]
 }
 
 #[test]
+fn what_kubernetes_would_reject_is_reported() {
+    for (keys, expected) in [
+        ("ready_within: 0s", "`ready_within: 0s`: no pod is ready at once"),
+        ("namespace: Load_1", "`namespace: Load_1`: not a name of a namespace"),
+        ("labels: { 'a b': c }", "`a b: c`: Kubernetes does not accept it in `labels`"),
+        ("labels: { a: 'b c' }", "`a: b c`: Kubernetes does not accept it in `labels`"),
+        ("annotations: { '/x': 'b c' }", "`/x: b c`: Kubernetes does not accept it in `annotations`"),
+        ("node_selector: { disk: '-' }", "`disk: -`: Kubernetes does not accept it in `node_selector`"),
+        ("kubectl: ''", "`kubectl: `: neither a name nor a path"),
+        (
+            "resources: { requests: { cpu: 2 }, limits: { cpu: 500m } }",
+            "the request `cpu: 2` is above the limit `500m`",
+        ),
+    ] {
+        let text =
+            format!("machines: {{ p: {{ kubernetes: {{ {keys} }} }} }}\nloads: [{{ http: 'http://a/' }}]\n");
+        let problems = parse(&text).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.message == expected), "{expected}: {problems:?}");
+    }
+    for keys in [
+        "kubeconfig: '/my files/kube'",
+        "kubectl: '/my programs/kubectl'",
+        "context: a b",
+        "annotations: { example.com/note: 'any text: 1' }",
+        "resources: { requests: { memory: 1e9 }, limits: { memory: 1E } }",
+    ] {
+        let text =
+            format!("machines: {{ p: {{ kubernetes: {{ {keys} }} }} }}\nloads: [{{ http: 'http://a/' }}]\n");
+        assert_eq!(parse(&text).map(|file| file.machines.len()), Ok(1), "{keys}");
+    }
+}
+
+#[test]
 fn pods_are_given_on_a_command_line_too() {
     let machines = parse_kubernetes("replicas=2,image=alpine,resources.limits.cpu=2,namespace=load").unwrap();
     let Reach::Pod { pool, index: 1 } = &machines[1].reach else { panic!() };

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::super::document::{Node, Value};
-use super::super::kubernetes::{KubernetesPool, PodProgram, Spread, machines, quantity};
+use super::super::kubernetes::{
+    KubernetesPool, PodProgram, Spread, is_label_key, is_label_value, is_namespace, machines, quantity,
+};
 use super::super::{ClusterObjects, Machine, Problem, Reach};
 use super::{Keys, each, single};
 use crate::InputError;
@@ -76,17 +79,19 @@ pub(super) fn pool(node: &Node, defaults: &KubernetesPool, problems: &mut Vec<Pr
     let mut keys = Keys::of(node, "`kubernetes`", problems);
     let defaults = defaults.clone();
     let (requests, limits) = keys.resources().unwrap_or((defaults.requests, defaults.limits));
+    let is_label = |(key, value): (&str, &str)| is_label_key(key) && is_label_value(value);
+    let is_annotation = |(key, _): (&str, &str)| is_label_key(key);
     let pool = KubernetesPool {
         name: defaults.name,
         replicas: keys.parsed("replicas", parse_replicas).unwrap_or(defaults.replicas),
         image: keys.parsed("image", word).unwrap_or(defaults.image),
-        namespace: keys.parsed("namespace", word).or(defaults.namespace),
-        context: keys.parsed("context", word).or(defaults.context),
-        kubeconfig: keys.parsed("kubeconfig", word).or(defaults.kubeconfig),
-        kubectl: keys.parsed("kubectl", word).unwrap_or(defaults.kubectl),
+        namespace: keys.parsed("namespace", parse_namespace).or(defaults.namespace),
+        context: keys.parsed("context", parse_program_path).or(defaults.context),
+        kubeconfig: keys.parsed("kubeconfig", parse_program_path).or(defaults.kubeconfig),
+        kubectl: keys.parsed("kubectl", parse_program_path).unwrap_or(defaults.kubectl),
         requests,
         limits,
-        node_selector: keys.pairs("node_selector").unwrap_or(defaults.node_selector),
+        node_selector: keys.pairs("node_selector", is_label).unwrap_or(defaults.node_selector),
         tolerations: match keys.take("tolerations") {
             Some(node) => each(node, keys.problems, toleration),
             None => defaults.tolerations,
@@ -95,11 +100,11 @@ pub(super) fn pool(node: &Node, defaults: &KubernetesPool, problems: &mut Vec<Pr
         pull_secrets: Some(keys.strings("pull_secrets"))
             .filter(|names| !names.is_empty())
             .unwrap_or(defaults.pull_secrets),
-        labels: keys.pairs("labels").unwrap_or(defaults.labels),
-        annotations: keys.pairs("annotations").unwrap_or(defaults.annotations),
+        labels: keys.pairs("labels", is_label).unwrap_or(defaults.labels),
+        annotations: keys.pairs("annotations", is_annotation).unwrap_or(defaults.annotations),
         spread: keys.parsed("spread", parse_spread).unwrap_or(defaults.spread),
         program: keys.parsed("binary", parse_program).unwrap_or(defaults.program),
-        ready_within: keys.parsed("ready_within", parse_duration).unwrap_or(defaults.ready_within),
+        ready_within: keys.parsed("ready_within", parse_ready_within).unwrap_or(defaults.ready_within),
     };
     keys.finish(POOL_KEYS);
     pool
@@ -115,10 +120,10 @@ pub(super) fn watched(
     let (pods, nodes) = (keys.string("pods"), keys.string("nodes"));
     let defaults = defaults.clone();
     let cluster = Arc::new(KubernetesPool {
-        namespace: keys.parsed("namespace", word).or(defaults.namespace),
-        context: keys.parsed("context", word).or(defaults.context),
-        kubeconfig: keys.parsed("kubeconfig", word).or(defaults.kubeconfig),
-        kubectl: keys.parsed("kubectl", word).unwrap_or(defaults.kubectl),
+        namespace: keys.parsed("namespace", parse_namespace).or(defaults.namespace),
+        context: keys.parsed("context", parse_program_path).or(defaults.context),
+        kubeconfig: keys.parsed("kubeconfig", parse_program_path).or(defaults.kubeconfig),
+        kubectl: keys.parsed("kubectl", parse_program_path).unwrap_or(defaults.kubectl),
         ..defaults
     });
     keys.finish(&["pods", "nodes", "namespace", "context", "kubeconfig", "kubectl"]);
@@ -145,7 +150,9 @@ impl Keys<'_, '_> {
         let with = |own: Option<BTreeMap<String, String>>| {
             both.clone().into_iter().chain(own.unwrap_or_default()).collect()
         };
-        Some((with(requests), with(limits)))
+        let (requests, limits) = (with(requests), with(limits));
+        self.problems.extend(too_high(node, &requests, &limits));
+        Some((requests, limits))
     }
 
     fn quantities(&mut self, key: &str) -> Option<BTreeMap<String, String>> {
@@ -156,14 +163,42 @@ impl Keys<'_, '_> {
         )
     }
 
-    /// A mapping of texts.
-    fn pairs(&mut self, key: &'static str) -> Option<BTreeMap<String, String>> {
+    /// A mapping of texts that Kubernetes accepts.
+    fn pairs(
+        &mut self,
+        key: &'static str,
+        is_valid: impl Fn((&str, &str)) -> bool,
+    ) -> Option<BTreeMap<String, String>> {
         let node = self.take(key)?;
-        let entries = Keys::of(node, key, self.problems).entries;
-        let pair =
-            |(name, node): (&Text, &Node)| Some((name.value.clone(), single(node, self.problems)?.value));
-        Some(entries.into_iter().filter_map(pair).collect())
+        let mut pairs = BTreeMap::new();
+        for (name, node) in Keys::of(node, key, self.problems).entries {
+            let Some(text) = single(node, self.problems) else { continue };
+            if !is_valid((&name.value, &text.value)) {
+                let message =
+                    format!("`{}: {}`: Kubernetes does not accept it in `{key}`", name.value, text.value);
+                self.problems.push(Problem::at(name.place, message, LABEL_HELP));
+            }
+            pairs.insert(name.value.clone(), text.value);
+        }
+        Some(pairs)
     }
+}
+
+/// Requests that no pod can have, because its limits are lower.
+fn too_high(
+    resources: &Node,
+    requests: &BTreeMap<String, String>,
+    limits: &BTreeMap<String, String>,
+) -> Vec<Problem> {
+    let amount = |text: &String| quantity(text).unwrap_or_default();
+    let both = requests.iter().filter_map(|(name, request)| Some((name, request, limits.get(name)?)));
+    let wrong = both.filter(|(_, request, limit)| amount(request) > amount(limit));
+    wrong
+        .map(|(name, request, limit)| {
+            let message = format!("the request `{name}: {request}` is above the limit `{limit}`");
+            Problem::at(resources.place, message, "request at most as much as the limit")
+        })
+        .collect()
 }
 
 fn read_quantity(name: &Text, node: &Node, problems: &mut Vec<Problem>) -> Option<(String, String)> {
@@ -192,6 +227,32 @@ fn parse_replicas(text: &str) -> Result<usize, InputError> {
     let count = text.parse().ok().filter(|count| (1..=MACHINE_COUNT_MAX).contains(count));
     let reason = || format!("not a number of pods from 1 to {MACHINE_COUNT_MAX}");
     count.ok_or_else(|| InputError::at(text, 0, reason(), "write a whole number, such as `40`"))
+}
+
+fn parse_ready_within(text: &str) -> Result<Duration, InputError> {
+    let time = parse_duration(text)?;
+    match time.is_zero() {
+        false => Ok(time),
+        true => Err(InputError::at(text, 0, "no pod is ready at once", "write a time, such as `2m`")),
+    }
+}
+
+fn parse_namespace(text: &str) -> Result<String, InputError> {
+    let help = "write lower-case letters, digits and `-`, such as `load-test`";
+    let error = || InputError::at(text, 0, "not a name of a namespace", help);
+    is_namespace(text).then(|| text.to_owned()).ok_or_else(error)
+}
+
+/// A program or a path, which may have blanks.
+///
+/// # Errors
+/// When it is empty, or looks like a flag.
+pub fn parse_program_path(text: &str) -> Result<String, InputError> {
+    let help = "write a name or a path, such as `kubectl` or `oc`";
+    match text.trim().is_empty() || text.starts_with('-') {
+        false => Ok(text.to_owned()),
+        true => Err(InputError::at(text, 0, "neither a name nor a path", help)),
+    }
 }
 
 /// A text that is not empty and that no program could take for a flag.
@@ -229,6 +290,9 @@ fn parse_program(text: &str) -> Result<PodProgram, InputError> {
         }
     }
 }
+
+const LABEL_HELP: &str =
+    "write letters, digits, `-`, `_` and `.`, at most 63; a key may have a domain and `/` before it";
 
 const TOLERATION_KEYS: &[&str] = &["key", "operator", "value", "effect"];
 
