@@ -98,12 +98,27 @@ fn add_pods(file: &mut PlanFile, args: &KubernetesArgs) -> Result<(), Failure> {
         }
         file.machines.clone_from(machines);
     }
-    let Some(program) = &args.kubectl else { return Ok(()) };
+    match &args.kubectl {
+        Some(program) => use_kubectl(file, program),
+        None => Ok(()),
+    }
+}
+
+/// Reaches all clusters with this program.
+fn use_kubectl(file: &mut PlanFile, program: &str) -> Result<(), Failure> {
+    let pods = file.machines.iter_mut().filter_map(|machine| match &mut machine.reach {
+        Reach::Pod { pool, .. } => Some(pool),
+        _ => None,
+    });
+    let monitored = file.monitors.iter_mut().filter_map(|monitor| match &mut monitor.what {
+        Watched::Kubernetes(objects) => Some(&mut objects.cluster),
+        _ => None,
+    });
+    // The pods of a pool share it.
     let mut pools: Vec<(Arc<KubernetesPool>, Arc<KubernetesPool>)> = Vec::new();
-    for machine in &mut file.machines {
-        let Reach::Pod { pool, .. } = &mut machine.reach else { continue };
+    for pool in pods.chain(monitored) {
         if !pools.iter().any(|(old, _)| Arc::ptr_eq(old, pool)) {
-            let new = KubernetesPool { kubectl: program.clone(), ..(**pool).clone() };
+            let new = KubernetesPool { kubectl: program.to_owned(), ..(**pool).clone() };
             pools.push((Arc::clone(pool), Arc::new(new)));
         }
         if let Some((_, new)) = pools.iter().find(|(old, _)| Arc::ptr_eq(old, pool)) {
@@ -111,7 +126,10 @@ fn add_pods(file: &mut PlanFile, args: &KubernetesArgs) -> Result<(), Failure> {
         }
     }
     match pools.is_empty() {
-        true => Err(Failure::usage("`--kubectl` is for pools of pods, and there is none", "remove it")),
+        true => Err(Failure::usage(
+            "`--kubectl` is for pods and monitors of clusters, and the plan has none",
+            "remove it",
+        )),
         false => Ok(()),
     }
 }
