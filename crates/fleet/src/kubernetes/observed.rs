@@ -125,84 +125,150 @@ impl UsageHistory {
 /// The pods as they were at the last look.
 #[derive(Debug, Default)]
 pub(super) struct PodHistory {
+    /// By name.
     pods: BTreeMap<String, SeenPod>,
-    templates: BTreeSet<String>,
+    /// The templates that each workload's pods had when it had any last.
+    templates: BTreeMap<String, BTreeSet<String>>,
     has_looked: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct SeenPod {
+    /// Another pod of the same name has another one.
+    uid: String,
+    workload: String,
+    /// The hash of the revision of its workload that it belongs to.
+    template: Option<String>,
+    /// It is being deleted.
+    is_leaving: bool,
     /// By container.
     restart_counts: BTreeMap<String, u64>,
     /// Why it was ended from outside, where it was.
     end: Option<String>,
+    /// Containers that have failed for good, and how.
+    failures: BTreeMap<String, String>,
 }
 
 impl PodHistory {
     /// What happened to the pods of a list since the last one; nothing has happened before the first.
     pub(super) fn take(&mut self, list: &Value) -> Vec<ClusterEvent> {
+        let name = |pod: &Value| text(&pod["metadata"]["name"]).to_owned();
+        // A new pod does not push another one out of the history, which would look like its deletion.
+        let (known, new): (Vec<_>, Vec<_>) =
+            items(&list["items"]).iter().partition(|pod| self.pods.contains_key(&name(pod)));
         let mut events = Vec::new();
         let mut now = BTreeMap::new();
-        for pod in items(&list["items"]).iter().take(OBJECT_COUNT_MAX) {
-            let name = text(&pod["metadata"]["name"]);
-            let seen = SeenPod::of(pod);
-            match self.pods.get(name) {
-                Some(before) => events.extend(seen.changes(before, name, pod)),
-                None => events.extend(self.created(name, pod)),
+        for pod in known.into_iter().chain(new).take(OBJECT_COUNT_MAX) {
+            let (name, seen) = (name(pod), SeenPod::of(pod));
+            match self.pods.get(&name) {
+                Some(before) if before.uid == seen.uid => events.extend(seen.changes(before, &name, pod)),
+                Some(_) => events.push(self.begun(&seen, (&name, "was replaced"), pod)),
+                None => events.push(self.begun(&seen, (&name, "was created"), pod)),
             }
-            now.insert(name.to_owned(), seen);
+            now.insert(name, seen);
         }
         let gone = self.pods.iter().filter(|(name, before)| !now.contains_key(*name) && before.end.is_none());
         events.extend(gone.map(|(name, _)| event(format!("{name} was deleted"))));
         self.pods = now;
+        self.remember_templates();
         if std::mem::replace(&mut self.has_looked, true) { events } else { Vec::new() }
     }
 
-    /// Pods of one revision of a workload have a label with its hash: a new one is a rollout.
-    fn created(&mut self, name: &str, pod: &Value) -> Option<ClusterEvent> {
-        let labels = &pod["metadata"]["labels"];
-        let template = TEMPLATE_LABELS.iter().find_map(|label| labels[label].as_str());
-        let is_rollout = template.is_some_and(|template| self.templates.insert(template.to_owned()));
-        let label = if is_rollout {
-            format!("rollout: {name} is the first pod of {}", template.unwrap_or_default())
-        } else {
-            format!("{name} was created")
+    /// Pods of one revision of a workload have a label with its hash: one that no pod of the workload had at the last look is a rollout.
+    fn begun(&self, seen: &SeenPod, (name, what): (&str, &str), pod: &Value) -> ClusterEvent {
+        let known = self.templates.get(&seen.workload);
+        let rolled_out =
+            seen.template.as_ref().filter(|template| !known.is_some_and(|known| known.contains(*template)));
+        let label = match rolled_out {
+            Some(template) => format!("rollout: {name} is the first pod of {template}"),
+            None => format!("{name} {what}"),
         };
         let at_unix_ns = unix_ns(text(&pod["metadata"]["creationTimestamp"]));
-        Some(ClusterEvent { at_unix_ns, label, is_restart: is_rollout })
+        ClusterEvent { at_unix_ns, label, is_restart: rolled_out.is_some() }
+    }
+
+    /// A workload without any pod, for a moment, has its last templates.
+    fn remember_templates(&mut self) {
+        let mut now: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for pod in self.pods.values().filter(|pod| !pod.is_leaving) {
+            now.entry(pod.workload.clone()).or_default().extend(pod.template.clone());
+        }
+        let room = OBJECT_COUNT_MAX.saturating_sub(now.len());
+        let before = std::mem::take(&mut self.templates);
+        let absent: Vec<_> = before.into_iter().filter(|(of, _)| !now.contains_key(of)).take(room).collect();
+        now.extend(absent);
+        self.templates = now;
     }
 }
 
 impl SeenPod {
     fn of(pod: &Value) -> Self {
-        let status = &pod["status"];
+        let (metadata, status) = (&pod["metadata"], &pod["status"]);
         let counts = items(&status["containerStatuses"]).iter().map(|container| {
             (text(&container["name"]).to_owned(), container["restartCount"].as_u64().unwrap_or(0))
         });
-        Self { restart_counts: counts.collect(), end: end(status) }
+        let template = TEMPLATE_LABELS.iter().find_map(|label| metadata["labels"][label].as_str());
+        Self {
+            uid: text(&metadata["uid"]).to_owned(),
+            workload: workload(metadata, template),
+            template: template.map(str::to_owned),
+            is_leaving: !metadata["deletionTimestamp"].is_null(),
+            restart_counts: counts.collect(),
+            end: end(status),
+            failures: failures(pod),
+        }
     }
 
     fn changes(&self, before: &Self, name: &str, pod: &Value) -> Vec<ClusterEvent> {
         let ended =
             self.end.iter().filter(|_| before.end.is_none()).map(|why| event(format!("{name}: {why}")));
+        let failed = self.failures.iter().filter(|(own, _)| !before.failures.contains_key(*own));
+        let failed = failed.map(|(own, how)| event(format!("{name}: container {own} ended{how}")));
         let containers = items(&pod["status"]["containerStatuses"]).iter().filter(|container| {
             let own = text(&container["name"]);
             self.restart_counts.get(own) > Some(before.restart_counts.get(own).unwrap_or(&0))
         });
         let restarted = containers.map(|container| {
             let last = &container["lastState"]["terminated"];
-            let why = match (text(&last["reason"]), last["exitCode"].as_i64()) {
-                ("", None) => String::new(),
-                (reason, None) => format!(" ({reason})"),
-                (reason, Some(code)) => format!(" ({reason}, exit code {code})").replacen("(, ", "(", 1),
-            };
+            // It may have ended long before: the cluster waits before it starts a container that fails again and again.
+            let started = unix_ns(text(&container["state"]["running"]["startedAt"]));
             ClusterEvent {
-                at_unix_ns: unix_ns(text(&last["finishedAt"])),
-                label: format!("{name}: container {} was restarted{why}", text(&container["name"])),
+                at_unix_ns: started.or_else(|| unix_ns(text(&last["finishedAt"]))),
+                label: format!("{name}: container {} was restarted{}", text(&container["name"]), cause(last)),
                 is_restart: true,
             }
         });
-        ended.chain(restarted).collect()
+        ended.chain(failed).chain(restarted).collect()
+    }
+}
+
+/// What a pod belongs to. A `ReplicaSet` is one revision of a `Deployment`, and has its hash in its name.
+fn workload(metadata: &Value, template: Option<&str>) -> String {
+    let owner = text(&metadata["ownerReferences"][0]["name"]);
+    let suffix = template.map(|template| format!("-{template}"));
+    suffix.and_then(|suffix| owner.strip_suffix(&suffix)).unwrap_or(owner).to_owned()
+}
+
+/// Containers that have failed and are not started again.
+fn failures(pod: &Value) -> BTreeMap<String, String> {
+    if text(&pod["spec"]["restartPolicy"]) != "Never" {
+        return BTreeMap::new();
+    }
+    let failed = items(&pod["status"]["containerStatuses"]).iter().filter_map(|container| {
+        let ended = &container["state"]["terminated"];
+        let has_failed = ended["exitCode"].as_i64().is_some_and(|code| code != 0);
+        has_failed.then(|| (text(&container["name"]).to_owned(), cause(ended)))
+    });
+    failed.collect()
+}
+
+/// How a container ended, in brackets.
+fn cause(ended: &Value) -> String {
+    match (text(&ended["reason"]), ended["exitCode"].as_i64()) {
+        ("", None) => String::new(),
+        ("", Some(code)) => format!(" (exit code {code})"),
+        (reason, None) => format!(" ({reason})"),
+        (reason, Some(code)) => format!(" ({reason}, exit code {code})"),
     }
 }
 
@@ -255,7 +321,7 @@ pub(super) fn text(value: &Value) -> &str {
 /// Of Deployments; of StatefulSets and DaemonSets.
 const TEMPLATE_LABELS: &[&str] = &["pod-template-hash", "controller-revision-hash"];
 
-/// Pods of a rollout in a loop would otherwise be remembered for ever.
+/// Pods, workloads and series that are remembered.
 const OBJECT_COUNT_MAX: usize = 500;
 
 #[cfg(test)]
@@ -350,8 +416,9 @@ mod tests {
 
     fn pod(name: &str, template: &str, restarts: u64) -> Value {
         json!({
-            "metadata": { "name": name, "labels": { "app": "shop", "pod-template-hash": template }, "creationTimestamp": "2026-11-24T02:30:00Z" },
+            "metadata": { "name": name, "uid": format!("{name} {template}"), "labels": { "app": "shop", "pod-template-hash": template }, "creationTimestamp": "2026-11-24T02:30:00Z" },
             "status": { "phase": "Running", "containerStatuses": [{ "name": "shop", "restartCount": restarts,
+                "state": { "running": { "startedAt": "2026-11-24T02:36:00Z" } },
                 "lastState": if restarts > 0 { json!({ "terminated": { "exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-11-24T02:31:00Z" } }) } else { json!({}) },
             }] },
         })
@@ -381,5 +448,95 @@ mod tests {
         let expected =
             [("rollout: b-1 is the first pod of b".to_owned(), true), ("a-3 was deleted".to_owned(), false)];
         assert_eq!(labels(&[pod("a-2", "a", 1), pod("b-1", "b", 0)]), expected);
+    }
+
+    fn take(history: &mut PodHistory, pods: &[Value]) -> Vec<String> {
+        history.take(&json!({ "items": pods })).into_iter().map(|event| event.label).collect()
+    }
+
+    #[test]
+    fn a_pod_of_the_same_name_is_another_one_and_its_template_may_be_new() {
+        let mut history = PodHistory::default();
+        let with_uid = |uid: &str, template: &str| {
+            let mut pod = pod("web-0", template, 0);
+            pod["metadata"]["uid"] = json!(uid);
+            pod
+        };
+        assert_eq!(take(&mut history, &[with_uid("1", "r1")]), [""; 0]);
+        assert_eq!(take(&mut history, &[with_uid("2", "r2")]), ["rollout: web-0 is the first pod of r2"]);
+        assert_eq!(take(&mut history, &[with_uid("3", "r2")]), ["web-0 was replaced"]);
+        assert_eq!(take(&mut history, &[]), ["web-0 was deleted"]);
+        assert_eq!(take(&mut history, &[with_uid("4", "r2")]), ["web-0 was created"]);
+        // Back to an earlier template.
+        assert_eq!(take(&mut history, &[with_uid("5", "r1")]), ["rollout: web-0 is the first pod of r1"]);
+    }
+
+    #[test]
+    fn each_workload_has_templates_of_its_own() {
+        let mut history = PodHistory::default();
+        let owned = |name: &str, owner: &str, template: &str| {
+            let mut pod = pod(name, template, 0);
+            pod["metadata"]["ownerReferences"] =
+                json!([{ "kind": "ReplicaSet", "name": format!("{owner}-{template}") }]);
+            pod
+        };
+        assert_eq!(take(&mut history, &[owned("a", "shop", "1"), owned("b", "cart", "2")]), [""; 0]);
+        let events = take(&mut history, &[owned("c", "shop", "2"), owned("b", "cart", "2")]);
+        assert_eq!(events, ["rollout: c is the first pod of 2", "a was deleted"]);
+        // The old pod takes its time to end.
+        let mut leaving = owned("c", "shop", "2");
+        leaving["metadata"]["deletionTimestamp"] = json!("2026-11-24T02:30:00Z");
+        let events = take(&mut history, &[leaving.clone(), owned("d", "shop", "3"), owned("b", "cart", "2")]);
+        assert_eq!(events, ["rollout: d is the first pod of 3"]);
+        let events = take(&mut history, &[leaving, owned("e", "shop", "2"), owned("b", "cart", "2")]);
+        assert_eq!(events, ["rollout: e is the first pod of 2", "d was deleted"]);
+    }
+
+    #[test]
+    fn a_restart_is_when_the_container_started_again() {
+        let mut history = PodHistory::default();
+        history.take(&json!({ "items": [pod("a", "a", 3)] }));
+        let mut times = |pod: &Value| {
+            let events = history.take(&json!({ "items": [pod] }));
+            events.into_iter().map(|event| event.at_unix_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(times(&pod("a", "a", 4)), [unix_ns("2026-11-24T02:36:00Z")]);
+        let mut crashed = pod("a", "a", 5);
+        crashed["status"]["containerStatuses"][0]["state"] =
+            json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+        assert_eq!(times(&crashed), [unix_ns("2026-11-24T02:31:00Z")]);
+    }
+
+    #[test]
+    fn a_container_that_is_not_started_again_ends_with_an_event() {
+        let mut history = PodHistory::default();
+        let ended = |policy: &str, code: i64| {
+            let mut pod = pod("a", "a", 0);
+            pod["spec"]["restartPolicy"] = json!(policy);
+            let terminated = json!({ "exitCode": code, "reason": "OOMKilled" });
+            pod["status"]["containerStatuses"][0]["state"] = json!({ "terminated": terminated });
+            pod
+        };
+        let mut after = |pods: &Value| {
+            take(&mut history, &[pod("a", "a", 0)]);
+            take(&mut history, std::slice::from_ref(pods))
+        };
+        assert_eq!(after(&ended("Never", 137)), ["a: container shop ended (OOMKilled, exit code 137)"]);
+        assert_eq!(after(&ended("Never", 0)), [""; 0]);
+        // The cluster starts it again, which is the event.
+        assert_eq!(after(&ended("Always", 137)), [""; 0]);
+    }
+
+    #[test]
+    fn a_new_pod_pushes_none_out_of_a_long_list() {
+        let mut history = PodHistory::default();
+        let mut pods: Vec<Value> =
+            (0..OBJECT_COUNT_MAX).map(|idx| pod(&format!("m-{idx}"), "a", 0)).collect();
+        take(&mut history, &pods);
+        pods.insert(0, pod("a-new", "a", 0));
+        assert_eq!(take(&mut history, &pods), [""; 0]);
+        pods.pop();
+        let last = format!("m-{} was deleted", OBJECT_COUNT_MAX - 1);
+        assert_eq!(take(&mut history, &pods), ["a-new was created", &last]);
     }
 }
