@@ -82,3 +82,90 @@ fn a_monitor_that_finds_nothing_is_reported_before_the_load() {
         assert!(record.is_null());
     }
 }
+
+/// What the calls of one kind answer in a scene, by how many there were before; the last one goes on.
+const SCENE: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+now=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+pod() { # name template restarts uid finished
+  printf '{"metadata":{"name":"%s","namespace":"shop","uid":"%s","labels":{"pod-template-hash":"%s"},"creationTimestamp":"%s"},"spec":{"nodeName":"n1"},"status":{"phase":"Running","containerStatuses":[{"name":"web","restartCount":%s,"state":{"running":{"startedAt":"%s"}},"lastState":{"terminated":{"exitCode":1,"finishedAt":"%s"}}}]}}' "$1" "$4" "$2" "$now" "$3" "$now" "$5"
+}
+nth() { echo >> "$here/$1"; count=$(wc -l < "$here/$1"); shift; [ "$count" -le $# ] || count=$#; shift $((count - 1)); echo "$1"; }
+fails() { echo 'error: the server is currently unable to handle the request' >&2; exit 1; }
+case "$*" in
+*"--raw /apis/metrics"*)
+  [ "$(nth metrics METRICS)" = yes ] || fails
+  printf '{"items":[{"metadata":{"name":"shop-a","namespace":"shop"},"timestamp":"%s","containers":[{"name":"web","usage":{"cpu":"250m","memory":"64Mi"}}]}]}' "$now" ;;
+*"--raw /api/v1/nodes"*) echo 'Error from server (Forbidden): nodes "n1" is forbidden' >&2; exit 1 ;;
+*"get pods"*) printf '{"items":[%s]}' "$(pod $(nth pods PODS))" ;;
+*) exit 1 ;;
+esac
+"#;
+
+/// A run with a monitor of such a cluster.
+fn scene(metrics: &str, pods: &[&str], seconds: u32) -> (serde_json::Value, String) {
+    let place = Place::new();
+    let kubectl = place.folder.path().join("kubectl");
+    let pods: Vec<String> = pods.iter().map(|pod| format!("\"{pod}\"")).collect();
+    fs::write(&kubectl, SCENE.replace("METRICS", metrics).replace("PODS", &pods.join(" "))).unwrap();
+    fs::set_permissions(&kubectl, fs::Permissions::from_mode(0o755)).unwrap();
+    let plan = format!(
+        "target: TARGET\nmonitors: [{{ kubernetes: {{ pods: app=shop, namespace: shop }} }}]\nloads: [{{ http: /, rate: 5/s, duration: {seconds}s }}]\n",
+    );
+    let (record, output) = place.run(&plan, &["--kubectl", kubectl.to_str().unwrap()]);
+    assert_code(&record, &output, 0);
+    (record, text(&output.stderr))
+}
+
+fn labels(record: &serde_json::Value) -> Vec<&str> {
+    let events = record["events"].as_array().unwrap().iter();
+    events.filter(|event| event["kind"] != "step").map(|event| event["label"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn what_happens_to_pods_between_two_looks_is_an_event() {
+    let long_ago = "2026-11-24T00:00:00Z";
+    for (pods, expected) in [
+        (&[("web-0", "r1 3 u1"), ("web-0", "r2 0 u2")][..], "rollout: web-0 is the first pod of r2"),
+        (&[("web-0", "r1 3 u1"), ("web-0", "r1 0 u2")], "web-0 was replaced"),
+        (&[("shop-a", "a 3 u1"), ("shop-a", "a 4 u1")], "shop-a: container web was restarted (exit code 1)"),
+    ] {
+        let pods: Vec<String> = pods.iter().map(|(name, rest)| format!("{name} {rest} {long_ago}")).collect();
+        let pods: Vec<&str> = pods.iter().map(String::as_str).collect();
+        let (record, _) = scene("yes", &pods, 7);
+        assert_eq!(labels(&record), [expected]);
+    }
+}
+
+#[test]
+fn going_back_to_an_earlier_template_is_a_rollout() {
+    let (record, _) = scene("yes", &["shop-a a 0 u1 x", "shop-b b 0 u2 x", "shop-c a 0 u3 x"], 12);
+    let labels = labels(&record);
+    assert!(labels.contains(&"rollout: shop-b is the first pod of b"), "{labels:?}");
+    assert!(labels.contains(&"rollout: shop-c is the first pod of a"), "{labels:?}");
+}
+
+#[test]
+fn a_call_that_fails_is_a_gap_and_not_the_end_of_a_monitor() {
+    let (record, _) = scene("yes no yes", &["shop-a a 0 u1 x", "shop-a a 5 u1 x"], 12);
+    assert_eq!(labels(&record), ["shop-a: container web was restarted (exit code 1)"]);
+    let of_pods = |monitor: &&serde_json::Value| monitor["source"] == "target pods app=shop";
+    let names: Vec<_> =
+        record["monitors"].as_array().unwrap().iter().filter(of_pods).map(|one| &one["name"]).collect();
+    assert_eq!(names, ["shop-a cpu", "shop-a memory"]);
+}
+
+#[test]
+fn a_monitor_that_falls_silent_is_an_event() {
+    let (record, _) = scene("yes no", &["shop-a a 0 u1 x"], 12);
+    let labels = labels(&record);
+    assert!(labels.iter().any(|label| label.contains("it has reported nothing since")), "{labels:?}");
+    assert!(labels.iter().any(|label| label.contains("has no samples")), "{labels:?}");
+}
+
+#[test]
+fn events_need_no_access_to_metrics() {
+    let (record, said) = scene("no", &["shop-a a 0 u1 x", "shop-a a 1 u1 x"], 7);
+    assert!(said.contains("events only, no CPU and memory"), "{said}");
+    assert!(labels(&record).contains(&"shop-a: container web was restarted (exit code 1)"), "{said}");
+}

@@ -125,6 +125,7 @@ fn make(
         return Err(Refusal::Stopped);
     }
     fleet.note_absent_series(watcher);
+    fleet.note_clusters_without_samples(watcher);
     Ok(fleet.finish())
 }
 

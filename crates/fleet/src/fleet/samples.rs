@@ -52,6 +52,7 @@ impl Fleet<'_> {
             Ok(look) => look,
             Err(trouble) => return self.troubles.push(trouble),
         };
+        look.note.iter().for_each(|note| watcher.note(note));
         let source = self.page_source(monitor_idx);
         let of_page = Some(monitor_idx as u32);
         for ClusterSample { name, unit, at_unix_ns, value } in look.samples {
@@ -99,6 +100,18 @@ impl Fleet<'_> {
     pub(super) fn page_source(&self, monitor_idx: usize) -> String {
         let spec = &self.plan.monitors[monitor_idx];
         spec.name.clone().unwrap_or_else(|| format!("target {}", spec.source()))
+    }
+
+    /// Reports clusters that had nothing to show: what they measured before the start, or not at all, is no sample of the run.
+    pub(super) fn note_clusters_without_samples(&mut self, watcher: &mut dyn Watcher) {
+        for monitor_idx in self.clusters.keys().copied().collect::<Vec<_>>() {
+            let source = self.page_source(monitor_idx);
+            let mut own = self.monitors.iter().filter(|monitor| monitor.source == source);
+            if own.all(|monitor| monitor.samples.is_empty()) {
+                let label = format!("monitor {source} has no samples: none was measured during the load");
+                self.note(EventKind::Note, &label, watcher);
+            }
+        }
     }
 
     /// Reports series that a page did not have before the load, and never had afterwards.

@@ -91,6 +91,17 @@ impl Kubectl {
         }
     }
 
+    /// The same for a monitor, which has no pool and needs another Role.
+    pub(crate) fn explain_monitor(&self, failed: &Failed) -> Trouble {
+        let trouble = self.explain(failed);
+        let help = match (failed, trouble.help.as_str()) {
+            (Failed::NotStarted(_), _) => MONITOR_PROGRAM_HELP.to_owned(),
+            (_, ROLE_HELP) => MONITOR_ROLE_HELP.to_owned(),
+            (_, help) => help.replace("the pool's entry", "the monitor's entry"),
+        };
+        Trouble { help, ..trouble }
+    }
+
     fn meaning(&self, errors: &str) -> Trouble {
         if errors.trim().is_empty() {
             let message = format!("`{}` has ended without a reason", self.program);
@@ -180,6 +191,12 @@ const GONE: &[&str] = &["completed pod", "container not found", "is not running"
 const CONTEXT_HELP: &str =
     "`kubectl config get-contexts` lists the contexts; correct `context` or `kubeconfig`";
 
+const ROLE_HELP: &str = "`squall plan manifests PLAN` prints the Role that is needed";
+const MONITOR_ROLE_HELP: &str =
+    "`squall plan manifests PLAN` prints the Role `squall-monitor`: have it created and bound to this user";
+const MONITOR_PROGRAM_HELP: &str =
+    "install kubectl, or name the program: `kubectl: oc` in the monitor's entry, or `--kubectl oc`";
+
 /// What kubectl begins its complaints with, which says nothing.
 const PREFIXES: &[&str] = &["error: ", "Error from server ", "unable to recognize \"STDIN\": "];
 
@@ -219,7 +236,7 @@ const COMPLAINTS: &[(&str, &str, &str)] = &[
         "the namespace's Pod Security Standard forbids the pods",
         "they meet the standard `restricted`: see which field of the plan does not",
     ),
-    ("forbidden", "the cluster forbids it", "`squall plan manifests PLAN` prints the Role that is needed"),
+    ("forbidden", "the cluster forbids it", ROLE_HELP),
     ("connection refused", "the API server does not answer", "check that `kubectl get pods` works"),
     ("was refused", "the API server does not answer", "check that `kubectl get pods` works"),
     ("no such host", "the API server's name is not known", "check that `kubectl get pods` works"),
@@ -319,6 +336,18 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(is_gone(errors), expected, "{errors}");
+        }
+    }
+
+    #[test]
+    fn complaints_of_monitors_are_about_monitors() {
+        let said = |errors: &str| Failed::Said(errors.to_owned());
+        for (failed, expected) in [
+            (Failed::NotStarted(std::io::ErrorKind::NotFound.into()), MONITOR_PROGRAM_HELP),
+            (said("pods is forbidden: User \"a\" cannot list"), MONITOR_ROLE_HELP),
+            (said("localhost:8080 was refused"), "set KUBECONFIG, or `kubeconfig` in the monitor's entry"),
+        ] {
+            assert_eq!(of("kubectl").explain_monitor(&failed).help, expected);
         }
     }
 

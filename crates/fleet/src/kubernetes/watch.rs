@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use std::{io, thread};
 
 use serde_json::Value;
@@ -19,6 +19,7 @@ use super::observed::{
     text,
 };
 use super::pods::object;
+use crate::clock::unix_ns;
 use crate::protocol::Trouble;
 
 /// What a cluster showed at a look.
@@ -26,6 +27,8 @@ use crate::protocol::Trouble;
 pub(crate) struct ClusterLook {
     pub samples: Vec<ClusterSample>,
     pub events: Vec<ClusterEvent>,
+    /// What it cannot show.
+    pub note: Option<String>,
 }
 
 /// A monitor of a cluster that goes on until this is dropped.
@@ -55,6 +58,8 @@ impl ClusterWatch {
             api: Api::Metrics,
             usages: UsageHistory::default(),
             pods: PodHistory::default(),
+            looked_unix_ns: 0,
+            failed_count: 0,
         };
         thread::Builder::new().name("cluster".to_owned()).spawn(move || looker.go_on(&ended, &report))?;
         Ok(Self { is_over, _alive: alive })
@@ -74,6 +79,10 @@ struct Looker {
     api: Api,
     usages: UsageHistory,
     pods: PodHistory,
+    /// When it looked last.
+    looked_unix_ns: u64,
+    /// Looks in a row that had no usage.
+    failed_count: u32,
 }
 
 /// Where usage comes from.
@@ -83,63 +92,126 @@ enum Api {
     Metrics,
     /// Each node's kubelet, through the API server.
     Kubelet,
+    /// This user may not read either.
+    Neither,
 }
 
 impl Looker {
     fn go_on(mut self, ended: &Receiver<()>, report: &dyn Fn(Result<ClusterLook, Trouble>) -> bool) {
-        let mut next = Instant::now();
-        let mut has_looked = false;
+        let mut next = Instant::now() + LOOK_EVERY;
+        let first = self.first_look();
+        let is_usable = first.is_ok();
+        if !report(first) || !is_usable {
+            return;
+        }
         while let Err(RecvTimeoutError::Timeout) =
             ended.recv_timeout(next.saturating_duration_since(Instant::now()))
         {
             next = Instant::now() + LOOK_EVERY;
-            let look = match (self.look(), has_looked) {
-                // Later it is a gap.
-                (Err(_), true) => continue,
-                (Err(failed), false) => Err(failed),
-                (Ok(look), _) => Ok(look),
-            };
-            let is_first_failed = look.is_err();
-            has_looked = true;
-            if !report(look) || is_first_failed {
+            if !report(Ok(self.look())) {
                 return;
             }
         }
     }
 
-    fn look(&mut self) -> Result<ClusterLook, Trouble> {
-        let listed = if self.objects.are_nodes { None } else { Some(self.list("pods")?) };
-        let usages = match (self.usages(listed.as_ref()), self.api) {
-            (Ok(usages), _) => usages,
-            (Err(failed), Api::Metrics) => {
-                self.api = Api::Kubelet;
-                self.usages(listed.as_ref()).map_err(|_| self.explain(&failed))?
-            }
-            (Err(failed), Api::Kubelet) => return Err(self.explain(&failed)),
+    /// Finds which API has the usage. Without one, what happens to pods is worth a monitor all the same.
+    fn first_look(&mut self) -> Result<ClusterLook, Trouble> {
+        self.looked_unix_ns = unix_ns(SystemTime::now());
+        let listed = self.listed().map_err(|failed| self.explain(&failed))?;
+        if listed.as_ref().is_some_and(|list| items(&list["items"]).is_empty()) {
+            return Err(self.none());
+        }
+        listed.iter().for_each(|list| drop(self.pods.take(list)));
+        let (usages, note) = match self.usages(listed.as_ref()) {
+            Ok(usages) if usages.is_empty() && listed.is_none() => return Err(self.none()),
+            Ok(usages) => (usages, None),
+            Err(failed) => self.other_usages(listed.as_ref(), &failed)?,
         };
-        let events = listed.map_or_else(Vec::new, |list| self.pods.take(&list));
-        Ok(ClusterLook { samples: self.usages.take(usages), events })
+        Ok(ClusterLook { samples: self.usages.take(usages), note, ..ClusterLook::default() })
     }
 
-    /// The objects as the API server has them; there must be some.
-    fn list(&self, kind: &str) -> Result<Value, Trouble> {
+    /// The kubelets' usage, where the metrics server has none.
+    fn other_usages(
+        &mut self,
+        listed: Option<&Value>,
+        failed: &Failed,
+    ) -> Result<(Vec<Usage>, Option<String>), Trouble> {
+        self.api = Api::Kubelet;
+        match self.usages(listed) {
+            Ok(usages) if usages.is_empty() && listed.is_none() => return Err(self.none()),
+            Ok(usages) => return Ok((usages, None)),
+            Err(_) => {}
+        }
+        let trouble = self.explain(failed);
+        if listed.is_none() {
+            return Err(trouble);
+        }
+        self.api = Api::Neither;
+        Ok((Vec::new(), Some(format!("{}: events only, no CPU and memory", trouble.message))))
+    }
+
+    /// A later look. What fails is tried again at the next one.
+    fn look(&mut self) -> ClusterLook {
+        let before = std::mem::replace(&mut self.looked_unix_ns, unix_ns(SystemTime::now()));
+        let mut look = ClusterLook::default();
+        let listed = self.listed();
+        if let Ok(Some(list)) = &listed {
+            look.events = self.pods.take(list);
+        }
+        match listed.and_then(|listed| self.usages(listed.as_ref())) {
+            Ok(usages) => {
+                look.samples = self.usages.take(usages);
+                look.events.extend(self.speaks_again());
+            }
+            Err(failed) => look.events.extend(self.fell_silent(&failed)),
+        }
+        for event in &mut look.events {
+            // Nothing of it had happened at the last look, whatever the cluster's clock says.
+            event.at_unix_ns = event.at_unix_ns.map(|at| at.clamp(before, self.looked_unix_ns));
+        }
+        look
+    }
+
+    /// Reports a monitor that has failed more than once.
+    fn fell_silent(&mut self, failed: &Failed) -> Option<ClusterEvent> {
+        self.failed_count += 1;
+        let label = format!("{}: it has reported nothing since", self.explain(failed).message);
+        (self.failed_count == FAILED_COUNT_NOTED).then_some(ClusterEvent {
+            at_unix_ns: None,
+            label,
+            is_restart: false,
+        })
+    }
+
+    fn speaks_again(&mut self) -> Option<ClusterEvent> {
+        let label = format!("monitor `{}` reports again", self.objects.text());
+        let was_silent = std::mem::take(&mut self.failed_count) >= FAILED_COUNT_NOTED;
+        was_silent.then_some(ClusterEvent { at_unix_ns: None, label, is_restart: false })
+    }
+
+    /// The pods as the API server has them; `None` for nodes.
+    fn listed(&self) -> Result<Option<Value>, Failed> {
+        if self.objects.are_nodes { Ok(None) } else { self.list("pods").map(Some) }
+    }
+
+    fn list(&self, kind: &str) -> Result<Value, Failed> {
         let selector = format!("--selector={}", self.objects.selector);
         let mut arguments = vec!["get", kind, "--output=json", &selector];
         let namespace = self.objects.cluster.namespace.as_ref().map(|name| format!("--namespace={name}"));
         arguments.extend(namespace.as_deref().filter(|_| kind == "pods"));
-        let output = self.kubectl.run(&arguments, "", &self.is_over);
-        let list = object(&output.map_err(|failed| self.explain(&failed))?);
-        if items(&list["items"]).is_empty() {
-            let message = format!("monitor `{}`: the cluster has none", self.objects.text());
-            return Err(Trouble::new(message, "`kubectl get pods --show-labels` shows what can be selected"));
-        }
-        Ok(list)
+        self.kubectl.run(&arguments, "", &self.is_over).map(|output| object(&output))
+    }
+
+    fn none(&self) -> Trouble {
+        let message = format!("monitor `{}`: the cluster has none", self.objects.text());
+        Trouble::new(message, "`kubectl get pods --show-labels` shows what can be selected")
     }
 
     fn usages(&self, pods: Option<&Value>) -> Result<Vec<Usage>, Failed> {
         match self.api {
             Api::Metrics => self.metrics(pods),
             Api::Kubelet => self.summaries(pods),
+            Api::Neither => Ok(Vec::new()),
         }
     }
 
@@ -160,7 +232,7 @@ impl Looker {
     fn summaries(&self, pods: Option<&Value>) -> Result<Vec<Usage>, Failed> {
         let list = match pods {
             Some(pods) => pods.clone(),
-            None => self.list("nodes").map_err(|trouble| Failed::Said(trouble.message))?,
+            None => self.list("nodes")?,
         };
         let names = items(&list["items"]).iter().map(|item| match pods {
             Some(_) => text(&item["spec"]["nodeName"]),
@@ -188,7 +260,7 @@ impl Looker {
     }
 
     fn explain(&self, failed: &Failed) -> Trouble {
-        let trouble = self.kubectl.explain(failed);
+        let trouble = self.kubectl.explain_monitor(failed);
         let message = format!("monitor `{}`: {}", self.objects.text(), trouble.message);
         Trouble { message, ..trouble }
     }
@@ -207,6 +279,9 @@ fn escaped(text: &str) -> String {
 
 /// Metrics servers and kubelets measure every 10 to 60 seconds; what happens to pods is to be seen sooner.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// One failure is a gap of a few seconds.
+const FAILED_COUNT_NOTED: u32 = 2;
 
 /// Each is a call of kubectl at every look.
 const NODE_COUNT_MAX: usize = 20;
