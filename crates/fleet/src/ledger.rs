@@ -605,6 +605,7 @@ mod tests {
             parts: Vec::new(),
             start_after,
             length: None,
+            length_max: None,
             thresholds: rules(),
             script_rules: Arc::default(),
         };

@@ -113,6 +113,8 @@ pub struct FleetLoad {
     pub start_after: Duration,
     /// How long it goes on; `None` where something else than time ends it.
     pub length: Option<Duration>,
+    /// How long it goes on at most; `None` where that is unknown.
+    pub length_max: Option<Duration>,
     /// Its rules.
     pub thresholds: Vec<FleetRule>,
     /// The thresholds of its script, where it is one.
@@ -188,13 +190,25 @@ impl FleetPlan {
 
     /// How long all of it takes: the steps, what goes before their starts, and their pauses. `None` where no time ends a load.
     pub fn length(&self) -> Option<Duration> {
+        self.length_by(|load| load.length)
+    }
+
+    /// How long all of it takes at most; `None` where that is unknown.
+    pub(crate) fn length_max(&self) -> Option<Duration> {
+        self.length_by(|load| load.length_max)
+    }
+
+    fn length_by(&self, of: impl Fn(&FleetLoad) -> Option<Duration>) -> Option<Duration> {
         let mut end = Duration::ZERO;
         for step in &self.steps {
             if !end.is_zero() {
                 // A step is made ready first, and begins whole seconds after the run.
                 end = Duration::from_secs(end.as_secs() + 1);
             }
-            let load_ends = step.load_idxs.iter().map(|&idx| self.loads[idx].end());
+            let load_ends = step.load_idxs.iter().map(|&idx| {
+                let load = &self.loads[idx];
+                Some(load.start_after + of(load)?)
+            });
             let load_ends: Option<Vec<Duration>> = load_ends.collect();
             end += load_ends?.into_iter().max().unwrap_or_default() + step.pause;
         }
@@ -211,11 +225,6 @@ impl FleetLoad {
     /// Whether each of its machines makes all of it.
     pub(crate) fn is_copied(&self) -> bool {
         self.parts.iter().all(|(_, segment)| segment.is_whole())
-    }
-
-    /// When it ends, after its step's start.
-    fn end(&self) -> Option<Duration> {
-        self.length.map(|length| self.start_after + length)
     }
 }
 
@@ -286,6 +295,7 @@ pub(crate) mod tests {
             parts: Vec::new(),
             start_after: Duration::from_secs(start_after_s),
             length: length_s.map(Duration::from_secs),
+            length_max: length_s.map(Duration::from_secs),
             thresholds: Vec::new(),
             script_rules: Arc::default(),
         }

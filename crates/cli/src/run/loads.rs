@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use squall_fleet::{LoadWork, ScriptWork, tool};
 use squall_measure::Rules;
@@ -21,6 +22,8 @@ pub(crate) struct ReadLoad {
     pub(crate) work: LoadWork,
     /// What it does, unless a foreign tool does it.
     pub(crate) plan: Option<Plan>,
+    /// How long it takes at most, where only its script says so.
+    pub(crate) length_max: Option<Duration>,
     /// The files of its script.
     pub(crate) sources: Vec<PathBuf>,
     /// The temporary file that its recording is in.
@@ -61,7 +64,14 @@ pub(crate) fn read(load: &LoadSpec, folder: &Path, spoiled: &[Place]) -> (Option
 
 fn read_tool(spec: &LoadSpec, spoiled: &[Place]) -> Result<ReadLoad, Problems> {
     let work = LoadWork::Tool(Box::new(tool::read(spec, spoiled)?));
-    Ok(ReadLoad { work, plan: None, sources: Vec::new(), recording: None, rules: Rules::default() })
+    Ok(ReadLoad {
+        work,
+        plan: None,
+        length_max: None,
+        sources: Vec::new(),
+        recording: None,
+        rules: Rules::default(),
+    })
 }
 
 fn read_replay(spec: &LoadSpec, context: ReadContext<'_>) -> Result<ReadLoad, Problems> {
@@ -82,6 +92,7 @@ fn read_script(spec: &LoadSpec, context: ReadContext<'_>) -> Result<ReadLoad, Pr
         OptionProblem { place, ..OptionProblem::of("FILE", failure.message, failure.help) }
     })?;
     Ok(ReadLoad {
+        length_max: Some(script.length_max()),
         work: LoadWork::Script(Box::new(ScriptWork { path, settings })),
         sources: script.sources(),
         plan: Some(script.plan),
@@ -95,6 +106,7 @@ impl ReadLoad {
         Self {
             plan: Some(plan.plan.clone()),
             work: LoadWork::Plan(Box::new(plan)),
+            length_max: None,
             sources: Vec::new(),
             recording: None,
             rules: Rules::default(),

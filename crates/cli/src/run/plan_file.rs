@@ -488,7 +488,7 @@ impl<'a> Reader<'a> {
         let (read, problems) = loads::read(&spec, &self.folder, &self.spoiled);
         self.problems.extend(problems);
         // What is not there has a problem, and so has the plan.
-        let Some(ReadLoad { work, plan, sources, recording, rules }) = read else { return };
+        let Some(ReadLoad { work, plan, length_max, sources, recording, rules }) = read else { return };
         let parts = self.parts(&spec, &work, plan.as_ref());
         let mut length = None;
         if let Some(mut plan) = plan {
@@ -506,6 +506,7 @@ impl<'a> Reader<'a> {
             parts,
             start_after: spec.start_after,
             length,
+            length_max: length_max.or(length),
             thresholds,
             script_rules: Arc::new(rules),
         });

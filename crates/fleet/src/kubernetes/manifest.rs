@@ -54,7 +54,7 @@ impl Terms {
     pub(crate) fn of(pool: &KubernetesPool, plan: &FleetPlan, settings: &MachineSettings) -> Self {
         let hooks = plan.steps.iter().flat_map(|step| step.before.iter().chain(&step.after));
         let hooks: Duration = hooks.map(|hook| hook.timeout).sum();
-        let length = plan.length().map_or(LENGTH_UNKNOWN, |length| length + hooks);
+        let length = plan.length_max().map_or(LENGTH_UNKNOWN, |length| length + hooks);
         let env = match pool.program {
             PodProgram::Sent => BTreeMap::new(),
             PodProgram::Image => settings.env.clone(),

@@ -103,6 +103,14 @@ pub struct Stage {
     pub target: f64,
 }
 
+impl ScenarioConfig {
+    /// When it has ended, whatever its iterations do, after `setup()`.
+    pub fn end(&self) -> Duration {
+        let Self { start_time, executor, graceful_stop, .. } = self;
+        *start_time + executor.duration() + executor.graceful_end(*graceful_stop)
+    }
+}
+
 impl Executor {
     /// k6's name.
     pub fn name(&self) -> &'static str {
@@ -126,6 +134,14 @@ impl Executor {
             Self::RampingVus { stages, .. } | Self::RampingArrivalRate { stages, .. } => {
                 stages.iter().map(|stage| stage.duration).sum()
             }
+        }
+    }
+
+    /// How long iterations may go on after [`Self::duration`].
+    fn graceful_end(&self, graceful_stop: Duration) -> Duration {
+        match self {
+            Self::RampingVus { graceful_ramp_down, .. } => graceful_stop.max(*graceful_ramp_down),
+            _ => graceful_stop,
         }
     }
 

@@ -17,7 +17,7 @@ use squall_plan::{
 };
 use squall_script::{
     ClientConfig, Console, ErrorKind, Fetch, Layer, LayerKind, Level, Options, Program, ProgramSetup,
-    ScriptError, env_layer,
+    ScenarioConfig, ScriptError, env_layer,
 };
 
 use super::ScriptRun;
@@ -92,6 +92,13 @@ impl LoadScript {
     /// Every file that it was made from.
     pub fn sources(&self) -> Vec<PathBuf> {
         self.run.program.sources().collect()
+    }
+
+    /// How long it takes at most.
+    pub fn length_max(&self) -> Duration {
+        let options = &self.run.options;
+        let end = options.scenarios.iter().map(ScenarioConfig::end).max().unwrap_or_default();
+        options.setup_timeout + end + options.teardown_timeout
     }
 
     /// One of several machines runs it: who calls `setup()` for all, and when the scenarios begin, is for the stage to say.
