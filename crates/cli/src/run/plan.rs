@@ -237,7 +237,7 @@ pub(crate) fn look(command: &PlanCommand) -> Result<ExitCode, Failure> {
         PlanCommand::Manifests(args) => {
             let text = manifests(&plan_file::read_files(args)?);
             if text.is_empty() {
-                let message = format!("{} has no pool of pods", listed(&args.files));
+                let message = format!("{} has neither pods nor monitors of a cluster", listed(&args.files));
                 let help = "add one: `machines: { pods: { kubernetes: { replicas: 3 } } }`";
                 return Err(Failure::usage(message, help));
             }

@@ -88,6 +88,52 @@ fn why_pods_cannot_be_used_is_reported_in_kubernetes_words() {
     }
 }
 
+/// What `squall` prints with these arguments in a place with `plan.yaml` and `s.js`, and the lines of interest with how often they are there.
+fn printed(plan: &str, args: &[&str]) -> String {
+    let place = Place::new();
+    place.write("plan.yaml", plan);
+    place.write("s.js", "export default function () {}\n");
+    let output = squall().args(args).current_dir(place.folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn monitors_have_a_role_in_the_namespace_of_their_target() {
+    let monitors = "
+monitors:
+  - { name: shop, kubernetes: { pods: app=shop, namespace: shop } }
+  - { name: cart, kubernetes: { pods: app=cart, namespace: shop } }
+  - { name: pool, kubernetes: { nodes: '' } }
+loads: [{ http: /, requests: 6 }]
+";
+    let pool = "machines: { a: { kubernetes: { namespace: load } } }";
+    for (machines, roles) in [("", 1), (pool, 2)] {
+        let printed =
+            printed(&format!("target: TARGET\n{machines}{monitors}"), &["plan", "manifests", "plan.yaml"]);
+        let count = |line: &str| printed.lines().filter(|own| *own == line).count();
+        let kinds =
+            ["kind: Role", "kind: RoleBinding", "kind: ClusterRole", "kind: ClusterRoleBinding"].map(count);
+        assert_eq!(kinds, [roles, roles, 1, 1], "{printed}");
+        assert!(printed.contains("name: squall-monitor\n  namespace: shop\n"), "{printed}");
+        assert_eq!(printed.matches("apiGroups: [metrics.k8s.io]").count(), 2, "{printed}");
+    }
+}
+
+#[test]
+fn a_dry_run_prints_the_manifests() {
+    let plan = "target: TARGET\nmachines: { a: { kubernetes: { replicas: 2, namespace: load } } }\nloads: [{ http: /, rate: 1/s, duration: 100s }]\n";
+    let of_plan = printed(plan, &["run", "plan.yaml", "--dry-run"]);
+    let of_script =
+        ["run", "s.js", "--kubernetes", "replicas=2,namespace=load", "--vus", "2", "-d", "1s", "--dry-run"];
+    let of_script = printed(plan, &of_script);
+    // Five minutes until its agent comes and ten to spare; a script has `setup()`, `teardown()` and open iterations as well.
+    for (printed, deadline) in [(of_plan, 100 + 300 + 600), (of_script, 60 + 1 + 30 + 60 + 300 + 600)] {
+        assert!(printed.contains("kind: Role\n") && printed.contains("kind: Job\n"), "{printed}");
+        assert!(printed.contains(&format!("activeDeadlineSeconds: {deadline}\n")), "{printed}");
+    }
+}
+
 #[test]
 fn pools_of_one_namespace_need_one_role() {
     let place = Place::new();

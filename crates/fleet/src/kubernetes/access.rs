@@ -24,6 +24,13 @@ pub(crate) const NEEDED: &[NeededAccess] = &[
     access("", "events", "", "list"),
 ];
 
+/// What a monitor of pods lists. Without the second one there are events only, or usage of the kubelets, whose verb allows far more.
+pub(crate) const NEEDED_FOR_PODS: &[NeededAccess] =
+    &[access("", "pods", "", "list"), access("metrics.k8s.io", "pods", "", "list")];
+
+/// What a monitor of nodes lists.
+pub(crate) const NEEDED_FOR_NODES: &[NeededAccess] = &[access("metrics.k8s.io", "nodes", "", "list")];
+
 const fn access(
     group: &'static str,
     resource: &'static str,

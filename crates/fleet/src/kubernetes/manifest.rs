@@ -8,27 +8,42 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use squall_plan::file::kubernetes::{KubernetesPool, PodProgram, Spread};
-use squall_plan::file::{MachineSettings, Reach};
+use squall_plan::file::{ClusterObjects, MachineSettings, Reach, Watched};
 use squall_plan::printable::{is_unsafe, printable_json};
 
-use super::access::NEEDED;
+use super::access::{NEEDED, NEEDED_FOR_NODES, NEEDED_FOR_PODS, NeededAccess};
 use super::standby::{PID_FILE_VARIABLE, STANDBY_SCRIPT};
 use crate::order::FleetPlan;
 
-/// Everything of a plan's pools, as YAML: the Role and its binding once for each namespace, and a Job for each pool.
+/// What a plan needs of its clusters, as YAML: a Role and its binding once for each namespace of its pools and of the pods that it
+/// monitors, and a Job for each pool.
 pub fn manifests(plan: &FleetPlan) -> String {
     let mut objects: Vec<Value> = Vec::new();
     for machine in &plan.machines {
         let Reach::Pod { pool, index: 0 } = &machine.reach else { continue };
-        for object in [role(pool), binding(pool)] {
-            if !objects.contains(&object) {
-                objects.push(object);
-            }
-        }
+        add_new(&mut objects, granted("squall", pool.namespace.as_deref(), NEEDED));
         objects.push(job(pool, Name::Prefix(&stem(pool)), &Terms::of(pool, plan, &machine.settings)));
+    }
+    for monitor in &plan.monitors {
+        let Watched::Kubernetes(ClusterObjects { are_nodes, cluster, .. }) = &monitor.what else { continue };
+        add_new(
+            &mut objects,
+            match are_nodes {
+                true => granted_everywhere("squall-monitor", NEEDED_FOR_NODES),
+                false => granted("squall-monitor", cluster.namespace.as_deref(), NEEDED_FOR_PODS),
+            },
+        );
     }
     let texts: Vec<String> = objects.iter().map(yaml).collect();
     texts.join("---\n")
+}
+
+fn add_new(objects: &mut Vec<Value>, new: [Value; 2]) {
+    for object in new {
+        if !objects.contains(&object) {
+            objects.push(object);
+        }
+    }
 }
 
 /// What a Job is called.
@@ -74,7 +89,7 @@ pub(crate) fn stem(pool: &KubernetesPool) -> String {
 /// The Job: as many pods as the pool has, none of which is started twice. It ends by itself, and is deleted after that.
 pub(crate) fn job(pool: &KubernetesPool, name: Name<'_>, terms: &Terms) -> Value {
     let mut metadata = with_namespace(
-        pool,
+        pool.namespace.as_deref(),
         match name {
             Name::Prefix(prefix) => json!({ "generateName": format!("{prefix}-") }),
             Name::Whole(name) => json!({ "name": name }),
@@ -196,10 +211,22 @@ fn container(pool: &KubernetesPool, terms: &Terms) -> Value {
     container
 }
 
-/// The Role with exactly the verbs that are used.
-fn role(pool: &KubernetesPool) -> Value {
+/// A Role with exactly the verbs that are used, and its binding to a service account: the user replaces that by who runs squall.
+fn granted(name: &str, namespace: Option<&str>, needed: &[NeededAccess]) -> [Value; 2] {
+    let metadata = with_namespace(namespace, json!({ "name": name }));
+    [role("Role", &metadata, needed), binding("Role", &metadata, &with_namespace(namespace, subject()))]
+}
+
+/// The same for objects that are in no namespace.
+fn granted_everywhere(name: &str, needed: &[NeededAccess]) -> [Value; 2] {
+    let metadata = json!({ "name": name });
+    let subject = with_namespace(Some("default"), subject());
+    [role("ClusterRole", &metadata, needed), binding("ClusterRole", &metadata, &subject)]
+}
+
+fn role(kind: &str, metadata: &Value, needed: &[NeededAccess]) -> Value {
     let mut rules: Vec<(&str, String, Vec<&str>)> = Vec::new();
-    for access in NEEDED {
+    for access in needed {
         let resource = access.full_resource();
         match rules
             .iter_mut()
@@ -212,26 +239,28 @@ fn role(pool: &KubernetesPool) -> Value {
     let rule = |(group, resource, verbs): (&str, String, Vec<&str>)| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": with_namespace(pool, json!({ "name": "squall" })),
+        "kind": kind,
+        "metadata": metadata,
         "rules": rules.into_iter().map(rule).collect::<Vec<_>>(),
     })
 }
 
-/// Binds the Role to a service account of that name: the user replaces it by who runs squall.
-fn binding(pool: &KubernetesPool) -> Value {
-    let subject = with_namespace(pool, json!({ "kind": "ServiceAccount", "name": "squall" }));
+fn binding(kind: &str, metadata: &Value, subject: &Value) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": with_namespace(pool, json!({ "name": "squall" })),
-        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "squall" },
+        "kind": format!("{kind}Binding"),
+        "metadata": metadata,
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"] },
         "subjects": [subject],
     })
 }
 
-fn with_namespace(pool: &KubernetesPool, mut object: Value) -> Value {
-    if let Some(namespace) = &pool.namespace {
+fn subject() -> Value {
+    json!({ "kind": "ServiceAccount", "name": "squall" })
+}
+
+fn with_namespace(namespace: Option<&str>, mut object: Value) -> Value {
+    if let Some(namespace) = namespace {
         object["namespace"] = json!(namespace);
     }
     object
@@ -431,7 +460,7 @@ mod tests {
 
     #[test]
     fn the_role_is_that_of_the_verbs_that_are_used() {
-        let role = role(&KubernetesPool { namespace: Some("load".to_owned()), ..pool() });
+        let [role, _] = granted("squall", Some("load"), NEEDED);
         assert_eq!((&role["kind"], &role["metadata"]["namespace"]), (&json!("Role"), &json!("load")));
         let rules = role["rules"].as_array().unwrap();
         let expected = json!({ "apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create", "get"] });
