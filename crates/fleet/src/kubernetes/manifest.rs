@@ -435,6 +435,24 @@ mod tests {
     }
 
     #[test]
+    fn openshift_assigns_the_user_itself() {
+        for (kubectl, user) in [
+            ("kubectl", json!(USER_ID)),
+            ("oc", Value::Null),
+            ("/usr/local/bin/oc", Value::Null),
+            ("/opt/oc/kubectl", json!(USER_ID)),
+        ] {
+            let pool = KubernetesPool { kubectl: kubectl.to_owned(), ..pool() };
+            let job = job(&pool, Name::Prefix("squall-eu"), &terms());
+            let security = &job["spec"]["template"]["spec"]["securityContext"];
+            for field in ["runAsUser", "runAsGroup", "fsGroup"] {
+                assert_eq!(security[field], user, "{kubectl} {field}");
+            }
+            assert_eq!(security["runAsNonRoot"], true);
+        }
+    }
+
+    #[test]
     fn objects_are_written_as_yaml() {
         let object = json!({
             "kind": "Job", "apiVersion": "batch/v1",
