@@ -56,6 +56,8 @@ fn pods_share_a_load_and_their_job_is_deleted() {
         assert_eq!([&machine["facts"]["cpu_request"], &machine["facts"]["cpu_limit"]], ["250m", "500m"]);
         assert!(machine["facts"]["node"].as_str().unwrap().starts_with("node-"));
     }
+    let said = text(&output.stderr);
+    assert!(said.contains("3 pods on 2 nodes, up to 2 on one"), "{said}");
     let calls = fs::read_to_string(place.folder.path().join("calls")).unwrap();
     for (kind, count) in [("cpu_not_reserved", 3.0), ("node_shared", 2.0)] {
         let reasons = record["verdict"]["reasons"].as_array().unwrap();

@@ -15,7 +15,7 @@ use squall_plan::file::kubernetes::KubernetesPool;
 use super::access;
 use super::kubectl::{Failed, Kubectl};
 use super::manifest::{self, INSTANCE_LABEL, Name, Terms};
-use super::pods::{self, Pod, PodState};
+use super::pods::{self, NODE_FACT, Pod, PodState};
 use crate::attempt::Attempt;
 use crate::clock::unix_ns;
 use crate::order::FleetPlan;
@@ -192,6 +192,7 @@ impl Pool {
             let look = self.look(namespace)?;
             let waiting = look.waiting(self.spec.replicas);
             if waiting.is_empty() {
+                placed(&look.pods).iter().for_each(|placed| note(placed));
                 self.publish(|state| state.pods = look.pods);
                 return Ok(());
             }
@@ -280,6 +281,19 @@ impl Look {
         };
         (0..replicas).filter_map(of).collect()
     }
+}
+
+/// On how many nodes the pods are; `None` for a single pod.
+fn placed(pods: &BTreeMap<usize, PodState>) -> Option<String> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in pods.values() {
+        let PodState::Ready(pod) = pod else { continue };
+        *counts.entry(pod.facts.get(NODE_FACT)?).or_default() += 1;
+    }
+    let (pod_count, node_count) = (counts.values().sum::<usize>(), counts.len());
+    let nodes = if node_count == 1 { "node" } else { "nodes" };
+    let most = counts.into_values().max().filter(|_| pod_count > 1)?;
+    Some(format!("{pod_count} pods on {node_count} {nodes}, up to {most} on one"))
 }
 
 /// How many are not ready, and the reason of most.
@@ -388,6 +402,20 @@ esac
             reasons.iter().map(|reason| (*reason).to_owned()).enumerate().collect();
         assert_eq!(summary(40, &waiting), "4 of 40 pods are not ready: nodes");
         assert_eq!(summary(40, &waiting[..1]), "1 of 40 pods are not ready");
+    }
+
+    #[test]
+    fn the_nodes_of_pods_are_counted() {
+        let pods = |nodes: &[&str]| {
+            let pod = |node: &&str| {
+                let facts = BTreeMap::from([(NODE_FACT.to_owned(), (*node).to_owned())]);
+                PodState::Ready(Pod { name: String::new(), facts })
+            };
+            placed(&nodes.iter().map(pod).enumerate().collect())
+        };
+        assert_eq!(pods(&["a"]), None);
+        assert_eq!(pods(&["a", "b", "a"]).unwrap(), "3 pods on 2 nodes, up to 2 on one");
+        assert_eq!(pods(&["a", "a"]).unwrap(), "2 pods on 1 node, up to 2 on one");
     }
 
     #[test]
