@@ -70,6 +70,42 @@ fn pods_share_a_load_and_their_job_is_deleted() {
     assert_eq!(place.logged(), 310);
 }
 
+/// The stand-in for `kubectl` keeps the state of each context in a folder of its own.
+#[test]
+fn pools_of_two_contexts_and_this_machine_share_a_load() {
+    let (place, plan) = lab(true, "ready");
+    let kubectl = place.folder.path().join("kubectl");
+    let script = fs::read_to_string(&kubectl).unwrap();
+    let by_context = script.replace(r#"$(dirname "$0")"#, r#"$(dirname "$0")/${1#--context=}"#);
+    assert_ne!(script, by_context);
+    fs::write(&kubectl, by_context).unwrap();
+    for context in ["east", "west"] {
+        fs::create_dir(place.folder.path().join(context)).unwrap();
+    }
+    let (head, _) = plan.split_once("machines:").unwrap();
+    let plan = format!(
+        "{head}
+machines:
+  a: {{ kubernetes: {{ context: east }} }}
+  b: {{ kubernetes: {{ context: west }} }}
+  c: local
+loads: [{{ http: /, requests: 30, connections: 3 }}]
+"
+    );
+    let (record, output) = place.run(&plan, &[]);
+    assert_code(&record, &output, 0);
+    let expected = ["a-0", "b-0", "c"].map(|name| (name.to_owned(), 10));
+    assert_eq!(parts(&record, "machine"), expected);
+    for context in ["east", "west"] {
+        let folder = place.folder.path().join(context);
+        let calls = fs::read_to_string(folder.join("calls")).unwrap();
+        assert!(calls.contains("delete job squall-") && !folder.join("job").exists(), "{calls}");
+    }
+    // Their nodes have the same names.
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(!reasons.contains("node_shared"), "{reasons}");
+}
+
 #[test]
 fn why_pods_cannot_be_used_is_reported_in_kubernetes_words() {
     for (is_allowed, case, expected) in [
