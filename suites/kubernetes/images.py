@@ -1,7 +1,8 @@
 """The images of the rig, made from this machine's own files, because there is no registry to pull from.
 
 `busybox:stable` stands for the default image; unlike the real one it has this machine's C library, so that a squall that is not
-linked statically runs in it. `squall.test/squall:1` has squall and no shell. `squall.test/pause:1` is what holds a pod's namespaces."""
+linked statically runs in it. `squall.test/squall:1` has squall and no shell, `squall.test/controller:1` also the shell and kubectl.
+`squall.test/pause:1` is what holds a pod's namespaces."""
 import hashlib
 import io
 import json
@@ -16,14 +17,16 @@ BUSYBOX = shutil.which('busybox') or '/bin/busybox'
 PATH = 'PATH=/usr/local/bin:/usr/bin:/bin'
 
 
-def write(folder, squall):
+def write(folder, squall, kubectl):
     """Writes an archive for each image."""
     folder.mkdir()
     applets = subprocess.run([BUSYBOX, '--list'], capture_output=True, text=True, check=True).stdout.split()
     shell = {'bin/busybox': Path(BUSYBOX), **{f'bin/{name}': 'busybox' for name in applets if name != 'busybox'}}
     archive(folder / 'pause.tar', 'squall.test/pause:1', {'bin/busybox': Path(BUSYBOX)}, ['/bin/busybox', 'sleep', 'infinity'])
     archive(folder / 'busybox.tar', 'docker.io/library/busybox:stable', {**shell, **libraries(squall)}, ['sh'])
-    archive(folder / 'squall.tar', 'squall.test/squall:1', {'usr/local/bin/squall': Path(squall), **libraries(squall)}, ['squall'])
+    program = {'usr/local/bin/squall': Path(squall), **libraries(squall)}
+    archive(folder / 'squall.tar', 'squall.test/squall:1', program, ['squall'])
+    archive(folder / 'controller.tar', 'squall.test/controller:1', {**shell, **program, 'usr/local/bin/kubectl': Path(kubectl)}, ['squall'])
 
 
 def libraries(program):

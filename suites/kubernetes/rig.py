@@ -46,7 +46,7 @@ def up(squall):
     for user, token in tokens.items():
         kubeconfig(config_path(user), token)
     bridge()
-    images.write(WORK / 'images', squall)
+    images.write(WORK / 'images', squall, BIN / 'kubectl')
     control_plane()
     for node in NODES:
         start_node(node)
