@@ -19,7 +19,10 @@ case "$*" in
 *"--raw /apis/"*) echo 'Error from server (NotFound): the server could not find the requested resource' >&2; exit 1 ;;
 *"--raw /api/v1/nodes/n1/proxy/stats/summary")
   printf '{"node":{"nodeName":"n1","cpu":{"time":"%s","usageNanoCores":1500000000},"memory":{"time":"%s","workingSetBytes":4096},"network":{"time":"%s","rxBytes":1,"txBytes":2}},"pods":[]}' "$now" "$now" "$now" ;;
-*"get nodes"*) echo '{"items":[{"metadata":{"name":"n1"}}]}' ;;
+*"--raw /api/v1/nodes/n2/proxy/stats/summary?only_cpu_and_memory=true")
+  printf '{"node":{"nodeName":"n2","cpu":{"time":"%s","usageNanoCores":500000000}},"pods":[]}' "$now" ;;
+*"--raw /api/v1/nodes/n2/"*) echo 'Error from server (InternalError): failed to get rootFs stats' >&2; exit 1 ;;
+*"get nodes"*) echo '{"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"}}]}' ;;
 *app=none*) echo '{"items":[]}' ;;
 *"get pods"*)
   echo >> "$here/looks"
@@ -56,6 +59,8 @@ fn pods_and_nodes_of_the_target_are_on_the_timeline() {
     assert_eq!(value("target pods app=shop", "shop-a cpu"), 25.0);
     assert_eq!(value("target pods app=shop", "shop-a memory"), f64::from(64 << 20));
     assert_eq!((value("pool", "n1 cpu"), value("pool", "n1 memory")), (150.0, 4096.0));
+    // Its kubelet cannot measure its disks.
+    assert_eq!(value("pool", "n2 cpu"), 50.0);
     let events = record["events"].as_array().unwrap();
     for label in [
         "shop-a: container web was restarted (OOMKilled, exit code 137)",

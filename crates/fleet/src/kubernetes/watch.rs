@@ -245,7 +245,7 @@ impl Looker {
             .collect();
         let mut usages = Vec::new();
         for node in nodes {
-            let summary = self.raw(&format!("/api/v1/nodes/{}/proxy/stats/summary", escaped(node)))?;
+            let summary = self.summary(node)?;
             match pods {
                 Some(_) => usages
                     .extend(of_summary(&summary, &|namespace, name| wanted.contains(&(namespace, name)))),
@@ -253,6 +253,13 @@ impl Looker {
             }
         }
         Ok(usages)
+    }
+
+    /// What a kubelet reports of its node. One that fails to measure its disks still has CPU and memory, without the network.
+    fn summary(&self, node: &str) -> Result<Value, Failed> {
+        let path = format!("/api/v1/nodes/{}/proxy/stats/summary", escaped(node));
+        let less = || self.raw(&format!("{path}?only_cpu_and_memory=true"));
+        self.raw(&path).or_else(|failed| less().map_err(|_| failed))
     }
 
     fn raw(&self, path: &str) -> Result<Value, Failed> {
