@@ -138,8 +138,8 @@ fn unit_bytes(text: &str) -> usize {
 
 /// Longer ones before their beginnings.
 const UNITS: &[&str] = &[
-    "KiB/s", "MiB/s", "GiB/s", "B/s", "KiB", "MiB", "GiB", "bytes", "ns", "µs", "ms", "/s", "s", "m", "h",
-    "k", "M", "%", "B",
+    "KiB/s", "MiB/s", "GiB/s", "kB/s", "MB/s", "GB/s", "B/s", "KiB", "MiB", "GiB", "kB", "MB", "GB", "bytes", "ns",
+    "µs", "ms", "/s", "s", "m", "h", "k", "M", "%", "B",
 ];
 
 #[test]
@@ -164,6 +164,7 @@ fn figures_and_reasons_may_differ_and_nothing_else() {
     check("needs … of memory", "needs 5 files and 6 GiB of memory", true);
     check("  1  391/s       0  2.27 ms", "  1   33/s       0  2.27 ms", true);
     check("localhost:8443 86.0 ms", "localhost:8443 113 ms", true);
+    check("data_sent: 1.1 kB 6.0 kB/s", "data_sent: 980 B 1.3 MB/s", true);
     check("first at 5.00 ms: a b", "first at 12.5 ms: a\n      b", true);
     check("/runs/2026-11-23T092909Z-x/a", "/runs/2027-01-02T112233Z-x/a", true);
     check("/runs/2026-11-23T092909Z-x/a", "/runs/2027-01-02T112233Z-y/a", false);
