@@ -138,8 +138,8 @@ fn unit_bytes(text: &str) -> usize {
 
 /// Longer ones before their beginnings.
 const UNITS: &[&str] = &[
-    "KiB/s", "MiB/s", "GiB/s", "kB/s", "MB/s", "GB/s", "B/s", "KiB", "MiB", "GiB", "kB", "MB", "GB", "bytes", "ns",
-    "µs", "ms", "/s", "s", "m", "h", "k", "M", "%", "B",
+    "KiB/s", "MiB/s", "GiB/s", "kB/s", "MB/s", "GB/s", "B/s", "KiB", "MiB", "GiB", "kB", "MB", "GB", "bytes",
+    "ns", "µs", "ms", "/s", "s", "m", "h", "k", "M", "%", "B",
 ];
 
 #[test]
