@@ -205,7 +205,7 @@ pub(crate) enum QuicStreamEnd {
 struct HeldPart {
     stream_id: u64,
     slot: u32,
-    bytes: Vec<u8>,
+    bytes: Bytes,
     /// The stream ends with them.
     is_last: bool,
 }
@@ -233,11 +233,19 @@ impl QuicSession {
     }
 
     /// Puts bytes on a stream, and keeps what it does not take; whether it took all. `is_last`: the stream ends with them.
-    pub(crate) fn write_or_hold(&mut self, stream_id: u64, slot: u32, bytes: &[u8], is_last: bool) -> bool {
-        let taken = self.write(stream_id, bytes);
-        if taken < bytes.len() {
-            self.hold(stream_id, slot, &bytes[taken..], is_last);
-            return false;
+    pub(crate) fn write_or_hold(&mut self, stream_id: u64, slot: u32, bytes: Bytes, is_last: bool) -> bool {
+        let mut stream = self.connection.send_stream(id_of(stream_id));
+        let mut left = [bytes];
+        while !left[0].is_empty() {
+            match stream.write_chunks(&mut left) {
+                Ok(_) => {}
+                Err(WriteError::Blocked) => {
+                    let [bytes] = left;
+                    self.held.push(HeldPart { stream_id, slot, bytes, is_last });
+                    return false;
+                }
+                Err(WriteError::Stopped(_) | WriteError::ClosedStream) => break,
+            }
         }
         if is_last {
             self.finish(stream_id);
@@ -247,14 +255,14 @@ impl QuicSession {
 
     /// Keeps what a stream did not take.
     pub(crate) fn hold(&mut self, stream_id: u64, slot: u32, bytes: &[u8], is_last: bool) {
-        self.held.push(HeldPart { stream_id, slot, bytes: bytes.to_vec(), is_last });
+        self.held.push(HeldPart { stream_id, slot, bytes: Bytes::copy_from_slice(bytes), is_last });
     }
 
     /// A stream takes more; the slot of its request, once all that was kept for it is gone.
     pub(crate) fn write_held(&mut self, stream_id: u64) -> Option<u32> {
         let at = self.held.iter().position(|part| part.stream_id == stream_id)?;
         let HeldPart { slot, bytes, is_last, .. } = self.held.swap_remove(at);
-        self.write_or_hold(stream_id, slot, &bytes, is_last).then_some(slot)
+        self.write_or_hold(stream_id, slot, bytes, is_last).then_some(slot)
     }
 
     /// Gives up a stream that has not taken all that it was given, if there is such.

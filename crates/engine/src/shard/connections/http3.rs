@@ -122,7 +122,10 @@ impl Connections {
         // Nothing was written where the server does not take the request.
         if !self.io.out.is_empty() {
             let is_last = !client.is_uploading(slot);
-            if !session.write_or_hold(stream_id, slot, &self.io.out, is_last) {
+            // Heads share their memory: a stream keeps its own until it is acknowledged.
+            self.io.heads.extend_from_slice(&self.io.out);
+            let head = self.io.heads.split().freeze();
+            if !session.write_or_hold(stream_id, slot, head, is_last) {
                 client.block(slot);
                 self.io.ending.retain(|ending| *ending != slot);
             }

@@ -30,7 +30,7 @@ pub(super) mod websocket;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use squall_plan::{CloseMode, ShardPart, When};
 use squall_wire::{HeadCaches, Version};
 
@@ -145,6 +145,8 @@ pub(in crate::shard) struct IoBuffers {
     /// What one connection sends in one go, and the slots of the requests that end in it.
     pub(in crate::shard) out: Vec<u8>,
     pub(in crate::shard) ending: Vec<u32>,
+    /// Where heads are put that QUIC keeps until they are acknowledged.
+    pub(in crate::shard) heads: BytesMut,
     /// What a WebSocket's stream has brought: kept for its capacity.
     carried: Vec<u8>,
     /// What a stream of QUIC has brought: kept for its capacity.
@@ -270,6 +272,7 @@ impl IoBuffers {
             out: Vec::new(),
             ending: Vec::new(),
             carried: Vec::new(),
+            heads: BytesMut::with_capacity(HEADS_BYTES),
             parts: Vec::new(),
         }
     }
@@ -336,6 +339,9 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// Streams of one HTTP/2 connection of a driven load: what Go's servers allow, and more than most scripts ask for at a time.
 const DRIVEN_STREAM_COUNT_MAX: u32 = 256;
+
+/// Heads that share their memory on QUIC: some hundred. One whose acknowledgement is late keeps all of it.
+const HEADS_BYTES: usize = 16 * 1024;
 
 /// Bytes of a body dropped inside the kernel in one go.
 const DISCARD_BYTES: usize = 4 << 20;

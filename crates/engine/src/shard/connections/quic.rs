@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use quinn_proto::{ConnectionError, Event};
+use quinn_proto::{ConnectionError, Event, StreamEvent};
 use squall_measure::{Cause, Phase};
 use squall_wire::ErrorCode;
 
@@ -187,6 +187,7 @@ impl Connections {
         let session = self.conns[conn_idx].cold.quic.as_mut();
         let received_bytes = session.map_or(0, |session| std::mem::take(&mut session.received_bytes));
         self.count_received(recorder, conn_idx, received_bytes);
+        let mut last_read = None;
         loop {
             let (Some(quic), Some(session)) = (&mut self.quic, &mut self.conns[conn_idx].cold.quic) else {
                 return;
@@ -198,7 +199,12 @@ impl Connections {
                 Some(Event::ConnectionLost { reason }) => {
                     return self.on_quic_lost(schedule, recorder, conn_idx, &reason);
                 }
+                // There is an event for each frame, but all frames of a message are there before the first event is asked for.
+                Some(Event::Stream(StreamEvent::Readable { id })) if last_read == Some(id) => {}
                 Some(Event::Stream(event)) => {
+                    if let StreamEvent::Readable { id } = event {
+                        last_read = Some(id);
+                    }
                     let followed = self.on_stream_event(schedule, recorder, conn_idx, &event);
                     if let Err(trouble) = followed
                         && self.is_same(conn_idx, generation)
