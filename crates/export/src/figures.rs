@@ -4,10 +4,14 @@
 //! counters end in `_total`, times are in seconds. What k6 does not have begins with `squall_`.
 
 mod messages;
+mod script;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use squall_measure::{Histogram, Row, RowKey, RunRecord, RunRecorder, SeriesPoint, Snapshot, Status};
+use squall_plan::{Plan, What};
 
 /// All figures at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +27,7 @@ pub(crate) struct Moment {
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OutputFigure {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) kind: OutputKind,
     pub(crate) unit: FigureUnit,
     pub(crate) help: &'static str,
@@ -51,6 +55,7 @@ pub(crate) enum FigureUnit {
 
 /// What the figures are made of, of a run under way or at its end.
 struct Source<'a> {
+    plan: &'a Plan,
     rows: &'a [RowKey],
     total: &'a Snapshot,
     second: &'a SeriesPoint,
@@ -62,6 +67,7 @@ impl Moment {
     pub(crate) fn of_recorder(recorder: &RunRecorder) -> Self {
         let (setup, none) = (recorder.setup(), SeriesPoint::default());
         let source = Source {
+            plan: &setup.plan,
             rows: &setup.rows,
             total: recorder.total(),
             second: recorder.last_second().unwrap_or(&none),
@@ -76,17 +82,27 @@ impl Moment {
         let end = record.plan.warmup + record.duration;
         let none = SeriesPoint::default();
         let second = record.series.points.last().unwrap_or(&none);
-        let source =
-            Source { rows: &record.rows, total: &record.total, second, status: record.verdict.status };
+        let source = Source {
+            plan: &record.plan,
+            rows: &record.rows,
+            total: &record.total,
+            second,
+            status: record.verdict.status,
+        };
         Self::new(record.started_unix_ms, end.max(told_at + Duration::from_millis(1)), &source)
     }
 
     fn new(started_unix_ms: u64, elapsed: Duration, source: &Source<'_>) -> Self {
-        let mut figures = of_run(source);
-        for (key, row) in source.rows.iter().zip(&source.total.rows) {
-            figures.extend(of_row(key, row));
-        }
-        figures.sort_by_key(|figure| figure.name);
+        let of_script = source.total.script.as_deref().map(script::of_script).unwrap_or_default();
+        // A script counts as k6 does; where it is a part of the run only, what the run has is of all parts.
+        let is_all = source.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)));
+        let mut figures = if is_all {
+            overridden(of_run(source), of_script)
+        } else {
+            overridden(of_script, of_run(source))
+        };
+        figures.extend(of_rows(source));
+        figures.sort_by(|a, b| a.name.cmp(&b.name));
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         Self { unix_ms: started_unix_ms.saturating_add(elapsed_ms), started_unix_ms, figures }
     }
@@ -95,6 +111,14 @@ impl Moment {
     pub(crate) fn unix_ns(&self) -> u128 {
         u128::from(self.unix_ms) * 1_000_000
     }
+}
+
+/// Both, without the first ones whose names the others have.
+fn overridden(mut figures: Vec<OutputFigure>, others: Vec<OutputFigure>) -> Vec<OutputFigure> {
+    let names: BTreeSet<&str> = others.iter().map(|other| &*other.name).collect();
+    figures.retain(|figure| !names.contains(&*figure.name));
+    figures.extend(others);
+    figures
 }
 
 fn of_run(source: &Source<'_>) -> Vec<OutputFigure> {
@@ -163,6 +187,14 @@ fn of_phases(total: &Snapshot) -> impl Iterator<Item = OutputFigure> {
     phases.into_iter().filter_map(move |(name, times)| quantile(name, help, times, 0.99))
 }
 
+/// The rows of loads that are no scripts: those of scripts are known at the end only.
+fn of_rows(source: &Source<'_>) -> impl Iterator<Item = OutputFigure> {
+    let loads = source.plan.loads.iter().filter(|load| !matches!(load.what, What::Script(_)));
+    let names: BTreeSet<&str> = loads.map(|load| &*load.name).collect();
+    let rows = source.rows.iter().zip(&source.total.rows);
+    rows.filter(move |(key, _)| names.contains(&*key.load)).flat_map(|(key, row)| of_row(key, row))
+}
+
 fn of_row(key: &RowKey, row: &Row) -> Vec<OutputFigure> {
     let labels = vec![
         ("method", key.method.clone()),
@@ -219,8 +251,15 @@ fn counter(name: &'static str, help: &'static str, value: u64) -> OutputFigure {
     OutputFigure { kind: OutputKind::Counter, ..gauge(name, help, value as f64) }
 }
 
-fn gauge(name: &'static str, help: &'static str, value: f64) -> OutputFigure {
-    OutputFigure { name, kind: OutputKind::Gauge, unit: FigureUnit::Number, help, labels: Vec::new(), value }
+fn gauge(name: impl Into<Cow<'static, str>>, help: &'static str, value: f64) -> OutputFigure {
+    OutputFigure {
+        name: name.into(),
+        kind: OutputKind::Gauge,
+        unit: FigureUnit::Number,
+        help,
+        labels: Vec::new(),
+        value,
+    }
 }
 
 fn seconds(name: &'static str, help: &'static str, value: f64) -> OutputFigure {

@@ -8,7 +8,7 @@ use crate::figures::Moment;
 pub(crate) fn lines(moment: &Moment) -> Vec<u8> {
     let mut text = String::new();
     for figure in &moment.figures {
-        text.push_str(figure.name);
+        text.push_str(&figure.name);
         // An empty tag value is no tag in this protocol.
         for (name, value) in figure.labels.iter().filter(|(_, value)| !value.is_empty()) {
             let _ = write!(text, ",{name}={}", escaped(value));
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn tags_are_escaped_and_empty_ones_left_out() {
         let figure = OutputFigure {
-            name: "a",
+            name: "a".into(),
             kind: OutputKind::Gauge,
             unit: FigureUnit::Number,
             help: "",

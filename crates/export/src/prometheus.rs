@@ -12,7 +12,7 @@ pub(crate) fn exposition(moment: &Moment) -> String {
         if figure.name != last {
             let kind = if figure.kind == OutputKind::Counter { "counter" } else { "gauge" };
             let _ = writeln!(text, "# HELP {0} {1}\n# TYPE {0} {kind}", figure.name, figure.help);
-            last = figure.name;
+            last = &figure.name;
         }
         let labels: Vec<String> =
             figure.labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -34,7 +34,7 @@ pub(crate) fn remote_write(moment: &Moment) -> Vec<u8> {
 /// TimeSeries { labels = 1 (sorted, the name among them), samples = 2 }.
 fn series(figure: &OutputFigure, unix_ms: u64) -> Vec<u8> {
     let mut series = Vec::new();
-    let name = ("__name__", figure.name);
+    let name = ("__name__", &*figure.name);
     // "__name__" sorts before every label, which begin with a lowercase letter.
     for (key, value) in
         [name].into_iter().chain(figure.labels.iter().map(|(key, value)| (*key, value.as_str())))
@@ -82,7 +82,7 @@ mod tests {
 
     fn moment() -> Moment {
         let figure = |value: f64| OutputFigure {
-            name: "a_total",
+            name: "a_total".into(),
             kind: OutputKind::Counter,
             unit: FigureUnit::Number,
             help: "What.",

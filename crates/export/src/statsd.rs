@@ -72,7 +72,7 @@ mod tests {
             unix_ms: 0,
             started_unix_ms: 0,
             figures: vec![OutputFigure {
-                name: "k6_http_reqs_total",
+                name: "k6_http_reqs_total".into(),
                 kind: OutputKind::Counter,
                 unit: FigureUnit::Number,
                 help: "",

@@ -1,5 +1,6 @@
 //! What leaves while a run goes on, received by those it is for: a real Prometheus, promtool, and an OTLP receiver that checks the protocol.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use squall_server::{Options, Target};
 use squall_testkit::real::Prometheus;
 use squall_testkit::{free_port, wait_until};
+use tempfile::TempDir;
 
 use crate::squall;
 
@@ -65,6 +67,73 @@ fn check_with_promtool(exposition: &str) {
     let said = promtool.wait_with_output().expect("promtool ends");
     assert!(said.status.success(), "promtool: {said:?}\n{exposition}");
 }
+
+#[test]
+fn prometheus_receives_the_metrics_of_a_script() {
+    let target = Target::start(&Options::default()).unwrap();
+    let (port, prometheus) = (free_port(), Prometheus::scraping(free_port()));
+    let (page, push) = (
+        format!("prometheus=127.0.0.1:{port}"),
+        format!("prometheus-rw={}", prometheus.url("/api/v1/write")),
+    );
+    let folder = TempDir::new().unwrap();
+    let script = folder.path().join("script.js");
+    fs::write(&script, SCRIPT).unwrap();
+    let base = format!("BASE=http://{}", target.address());
+    let run = squall::start(&["run", "--out", &page, "--out", &push, "-e", &base, script.to_str().unwrap()]);
+    let mut text = String::new();
+    let has_figures = wait_until(PATIENCE, || {
+        text = get(port, "/metrics").unwrap_or_default();
+        text.contains("k6_wait_time_p99")
+    });
+    assert!(has_figures, "no figures at /metrics, but {text}");
+    check_with_promtool(text.split_once("\r\n\r\n").unwrap().1);
+    let ended = run.wait();
+    for (query, value) in [
+        ("k6_iterations_total", 20.0),
+        ("k6_http_reqs_total", 20.0),
+        ("k6_http_req_failed_rate", 0.0),
+        ("k6_vus_max", 2.0),
+        ("k6_orders_total", 30.0),
+        ("k6_wait_time_avg", 0.012),
+        ("k6_size_max", 300.0),
+        ("k6_good_rate", 0.5),
+        ("k6_queue_depth", 4.0),
+        ("k6_checks_rate{check=\"is 200\",group=\"::browse\"}", 1.0),
+        ("k6_checks_rate{check=\"holds \\\"often\\\"\",group=\"\"}", 0.75),
+    ] {
+        let is_there = wait_until(PATIENCE, || prometheus.value(query) == Some(value));
+        assert!(is_there, "{query} is {:?}, not {value}; squall said {ended:#?}", prometheus.value(query));
+    }
+    for query in ["k6_http_req_duration_p95", "k6_iteration_duration_min", "k6_group_duration_avg"] {
+        assert!(prometheus.value(query) > Some(0.0004), "{query} is {:?}", prometheus.value(query));
+    }
+}
+
+/// Twenty iterations of a third of a second, with metrics of all kinds.
+const SCRIPT: &str = r#"
+import http from 'k6/http';
+import exec from 'k6/execution';
+import { check, group, sleep } from 'k6';
+import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
+const orders = new Counter('orders'), waited = new Trend('wait_time', true), size = new Trend('size');
+const good = new Rate('good'), depth = new Gauge('queue_depth');
+export const options = { vus: 2, iterations: 20 };
+export default function () {
+  const number = exec.scenario.iterationInTest;
+  group('browse', () => {
+    const response = http.get(`${__ENV.BASE}/delay/1ms`);
+    check(response, { 'is 200': (r) => r.status === 200 });
+  });
+  check(number, { 'holds "often"': (n) => n % 4 > 0 });
+  orders.add(1.5);
+  waited.add(12);
+  size.add(300, { kind: 'a' });
+  good.add(number % 2);
+  depth.add(4);
+  sleep(0.3);
+}
+"#;
 
 #[test]
 fn otlp_keeps_to_its_protocol() {
