@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use squall_measure::{Histogram, Row, RowKey, RunRecord, RunRecorder, SeriesPoint, Snapshot, Status};
-use squall_plan::{Plan, What};
+use squall_plan::Plan;
 
 /// All figures at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +95,7 @@ impl Moment {
     fn new(started_unix_ms: u64, elapsed: Duration, source: &Source<'_>) -> Self {
         let of_script = source.total.script.as_deref().map(script::of_script).unwrap_or_default();
         // A script counts as k6 does; where it is a part of the run only, what the run has is of all parts.
-        let is_all = source.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)));
+        let is_all = source.plan.loads.iter().all(|load| load.what.is_script());
         let mut figures = if is_all {
             overridden(of_run(source), of_script)
         } else {
@@ -189,7 +189,7 @@ fn of_phases(total: &Snapshot) -> impl Iterator<Item = OutputFigure> {
 
 /// The rows of loads that are no scripts: those of scripts are known at the end only.
 fn of_rows(source: &Source<'_>) -> impl Iterator<Item = OutputFigure> {
-    let loads = source.plan.loads.iter().filter(|load| !matches!(load.what, What::Script(_)));
+    let loads = source.plan.loads.iter().filter(|load| !load.what.is_script());
     let names: BTreeSet<&str> = loads.map(|load| &*load.name).collect();
     let rows = source.rows.iter().zip(&source.total.rows);
     rows.filter(move |(key, _)| names.contains(&*key.load)).flat_map(|(key, row)| of_row(key, row))

@@ -734,12 +734,9 @@ mod tests {
         let source =
             |machine_idx| Source { machine_idx, load_idx: 0, step_idx: 0, origin_s: 0, step_origin_s: 0 };
         (0..2).for_each(|machine_idx| ledger.begin(source(machine_idx), true));
-        let gauge = |name: &str, value: f64, at_ns| ScriptMetric {
-            name: name.to_owned(),
-            tags: Vec::new(),
-            filter: String::new(),
-            contains: ScriptUnit::Default,
-            value: ScriptValue::Gauge { last: value, min: value, max: value, at_ns },
+        let gauge = |name: &str, value: f64, at_ns| {
+            let value = ScriptValue::Gauge { last: value, min: value, max: value, at_ns };
+            ScriptMetric::new(name, ScriptUnit::Default, value)
         };
         for (machine_idx, users, second_idx) in [(0, 2.0, 0), (1, 3.0, 0), (1, 4.0, 1), (0, 2.0, 1)] {
             let mut snapshot = Snapshot::new(0, false);

@@ -174,7 +174,19 @@ impl ScriptFigures {
     }
 }
 
+impl ScriptCheck {
+    /// The share of times that it held; 0 where it was never made.
+    pub fn share(&self) -> f64 {
+        self.passes as f64 / (self.passes + self.fails).max(1) as f64
+    }
+}
+
 impl ScriptMetric {
+    /// A metric over all samples.
+    pub fn new(name: &str, contains: ScriptUnit, value: ScriptValue) -> Self {
+        Self { name: name.to_owned(), tags: Vec::new(), filter: String::new(), contains, value }
+    }
+
     /// `name{tag:value}`.
     pub fn full_name(&self) -> String {
         if self.tags.is_empty() {
@@ -276,16 +288,8 @@ mod tests {
             ScriptValue::Rate { trues: 0, total: 0 },
             ScriptValue::Trend(Box::default()),
         ];
-        let mut metrics: Vec<ScriptMetric> = kinds
-            .into_iter()
-            .map(|value| ScriptMetric {
-                name: "m".to_owned(),
-                tags: Vec::new(),
-                filter: String::new(),
-                contains: ScriptUnit::Default,
-                value,
-            })
-            .collect();
+        let mut metrics: Vec<ScriptMetric> =
+            kinds.into_iter().map(|value| ScriptMetric::new("m", ScriptUnit::Default, value)).collect();
         for (at_ns, value) in (1..).zip(values) {
             metrics.iter_mut().for_each(|metric| metric.value.add(*value, at_ns));
         }

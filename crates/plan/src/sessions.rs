@@ -172,6 +172,11 @@ impl What {
         }
     }
 
+    /// Whether a script says what is done.
+    pub const fn is_script(&self) -> bool {
+        matches!(self, Self::Script(_))
+    }
+
     /// Whether its connections are opened for their own sake, and are QUIC's.
     pub fn is_quic_session(&self) -> bool {
         match self {

@@ -12,7 +12,7 @@ pub(crate) fn of(summary: &Summary) -> Vec<String> {
 
 /// All loads are scripts, whose failed requests do not fail the run.
 pub(crate) fn is_script(summary: &Summary) -> bool {
-    summary.plan.loads.iter().all(|load| matches!(load.what, What::Script(_)))
+    summary.plan.loads.iter().all(|load| load.what.is_script())
 }
 
 pub(crate) fn failures(summary: &Summary) -> Option<String> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use squall_measure::{Http2, Status, StoppedBy, ThresholdResult};
-use squall_plan::{HttpVersion, Load, Profile, RequestPlan, What, When};
+use squall_plan::{HttpVersion, Load, Profile, RequestPlan, When};
 
 use crate::files::PAGE_FILE;
 use crate::parts::{made_by_tools, part_lines, settled_by_tools};
@@ -416,8 +416,7 @@ fn loops(summary: &Summary) -> Option<String> {
             When::Open { .. } => None,
         };
         // Connections that are kept make no requests one after the other, and what a script's users do is the script's affair.
-        let is_loop =
-            |load: &&Load| load.what.noun() != "connection" && !matches!(load.what, What::Script(_));
+        let is_loop = |load: &&Load| load.what.noun() != "connection" && !load.what.is_script();
         let loads = summary.plan.loads.iter().filter(is_loop);
         most_at_once(&loads.filter_map(span).collect::<Vec<_>>())
     };

@@ -92,7 +92,7 @@ fn wrong_flags_and_variables_end_with_k6s_codes() {
 }
 
 /// A script, and the folder that it lives in.
-fn script_file(text: &str) -> (TempDir, PathBuf) {
+pub(crate) fn script_file(text: &str) -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let script = folder.path().join("script.js");
     fs::write(&script, text).unwrap();

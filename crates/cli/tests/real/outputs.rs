@@ -1,6 +1,5 @@
 //! What leaves while a run goes on, received by those it is for: a real Prometheus, promtool, and an OTLP receiver that checks the protocol.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -11,8 +10,8 @@ use serde_json::Value;
 use squall_server::{Options, Target};
 use squall_testkit::real::Prometheus;
 use squall_testkit::{free_port, wait_until};
-use tempfile::TempDir;
 
+use crate::like_k6::script_file;
 use crate::squall;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,13 +34,7 @@ fn prometheus_scrapes_and_receives_what_the_run_counted() {
         "Prometheus never scraped"
     );
     let run = squall::start(&squall::with_json(&args));
-    let mut text = String::new();
-    let has_figures = wait_until(PATIENCE, || {
-        text = get(port, "/metrics").unwrap_or_default();
-        text.contains("k6_http_reqs_total{")
-    });
-    assert!(has_figures, "no figures at /metrics, but {text}");
-    check_with_promtool(text.split_once("\r\n\r\n").unwrap().1);
+    check_exposition(port, "k6_http_reqs_total{");
     // Scraped once a second: the series with the job's name is there before the run ends.
     let is_scraped =
         wait_until(PATIENCE, || prometheus.value("sum(k6_http_reqs_total{job=\"squall\"})") > Some(0.0));
@@ -53,6 +46,17 @@ fn prometheus_scrapes_and_receives_what_the_run_counted() {
         assert_eq!(prometheus.value(&query), Some(ended.count(count) as f64), "{query}");
     }
     assert!(prometheus.value("max(k6_http_req_duration_p99{job=\"\"})") > Some(0.004));
+}
+
+/// What is exposed is valid, once it has a figure.
+fn check_exposition(port: u16, figure: &str) {
+    let mut text = String::new();
+    let has_figure = wait_until(PATIENCE, || {
+        text = get(port, "/metrics").unwrap_or_default();
+        text.contains(figure)
+    });
+    assert!(has_figure, "no {figure} at /metrics, but {text}");
+    check_with_promtool(text.split_once("\r\n\r\n").expect("a head").1);
 }
 
 fn check_with_promtool(exposition: &str) {
@@ -76,18 +80,10 @@ fn prometheus_receives_the_metrics_of_a_script() {
         format!("prometheus=127.0.0.1:{port}"),
         format!("prometheus-rw={}", prometheus.url("/api/v1/write")),
     );
-    let folder = TempDir::new().unwrap();
-    let script = folder.path().join("script.js");
-    fs::write(&script, SCRIPT).unwrap();
+    let (_folder, script) = script_file(SCRIPT);
     let base = format!("BASE=http://{}", target.address());
     let run = squall::start(&["run", "--out", &page, "--out", &push, "-e", &base, script.to_str().unwrap()]);
-    let mut text = String::new();
-    let has_figures = wait_until(PATIENCE, || {
-        text = get(port, "/metrics").unwrap_or_default();
-        text.contains("k6_wait_time_p99")
-    });
-    assert!(has_figures, "no figures at /metrics, but {text}");
-    check_with_promtool(text.split_once("\r\n\r\n").unwrap().1);
+    check_exposition(port, "k6_wait_time_p99");
     let ended = run.wait();
     for (query, value) in [
         ("k6_iterations_total", 20.0),

@@ -241,7 +241,7 @@ impl QuicSession {
                 Ok(_) => {}
                 Err(WriteError::Blocked) => {
                     let [bytes] = left;
-                    self.held.push(HeldPart { stream_id, slot, bytes, is_last });
+                    self.hold(stream_id, slot, bytes, is_last);
                     return false;
                 }
                 Err(WriteError::Stopped(_) | WriteError::ClosedStream) => break,
@@ -254,8 +254,8 @@ impl QuicSession {
     }
 
     /// Keeps what a stream did not take.
-    pub(crate) fn hold(&mut self, stream_id: u64, slot: u32, bytes: &[u8], is_last: bool) {
-        self.held.push(HeldPart { stream_id, slot, bytes: Bytes::copy_from_slice(bytes), is_last });
+    pub(crate) fn hold(&mut self, stream_id: u64, slot: u32, bytes: Bytes, is_last: bool) {
+        self.held.push(HeldPart { stream_id, slot, bytes, is_last });
     }
 
     /// A stream takes more; the slot of its request, once all that was kept for it is gone.

@@ -46,12 +46,11 @@ fn of_metric(metric: &ScriptMetric) -> Vec<OutputFigure> {
 
 fn of_checks(figures: &ScriptFigures) -> impl Iterator<Item = OutputFigure> {
     figures.checks.iter().map(|check| {
-        let share = check.passes as f64 / (check.passes + check.fails).max(1) as f64;
         let mut labels = vec![("check", check.name.clone())];
         if !check.group.is_empty() {
             labels.push(("group", check.group.clone()));
         }
-        OutputFigure { labels, ..gauge("k6_checks_rate", "Share of a check that held.", share) }
+        OutputFigure { labels, ..gauge("k6_checks_rate", "Share of a check that held.", check.share()) }
     })
 }
 
@@ -68,28 +67,21 @@ mod tests {
             values.iter().for_each(|value| trend.add(*value));
             ScriptValue::Trend(Box::new(trend))
         };
-        let metric = |name: &str, contains, value| ScriptMetric {
-            name: name.to_owned(),
-            tags: Vec::new(),
-            filter: String::new(),
-            contains,
-            value,
-        };
         let gauge = |last, at_ns| ScriptValue::Gauge { last, min: 0.0, max: 9.0, at_ns };
         let mut metrics = vec![
-            metric("orders", ScriptUnit::Default, ScriptValue::Counter { sum: 2.5, count: 2 }),
-            metric("wait_time", ScriptUnit::Time, trend(&[10.0, 30.0])),
-            metric("size", ScriptUnit::Data, trend(&[300.0])),
-            metric("good", ScriptUnit::Default, ScriptValue::Rate { trues: 1, total: 4 }),
-            metric("depth", ScriptUnit::Default, gauge(4.0, 1)),
+            ScriptMetric::new("orders", ScriptUnit::Default, ScriptValue::Counter { sum: 2.5, count: 2 }),
+            ScriptMetric::new("wait_time", ScriptUnit::Time, trend(&[10.0, 30.0])),
+            ScriptMetric::new("size", ScriptUnit::Data, trend(&[300.0])),
+            ScriptMetric::new("good", ScriptUnit::Default, ScriptValue::Rate { trues: 1, total: 4 }),
+            ScriptMetric::new("depth", ScriptUnit::Default, gauge(4.0, 1)),
             // Nothing has come.
-            metric("never", ScriptUnit::Time, trend(&[])),
-            metric("unset", ScriptUnit::Default, gauge(0.0, 0)),
-            metric("unasked", ScriptUnit::Default, ScriptValue::Rate { trues: 0, total: 0 }),
+            ScriptMetric::new("never", ScriptUnit::Time, trend(&[])),
+            ScriptMetric::new("unset", ScriptUnit::Default, gauge(0.0, 0)),
+            ScriptMetric::new("unasked", ScriptUnit::Default, ScriptValue::Rate { trues: 0, total: 0 }),
             // Of the run.
-            metric("data_sent", ScriptUnit::Data, ScriptValue::Counter { sum: 1.0, count: 1 }),
-            metric("checks", ScriptUnit::Default, ScriptValue::Rate { trues: 1, total: 1 }),
-            metric("orders", ScriptUnit::Default, ScriptValue::Counter { sum: 1.0, count: 1 }),
+            ScriptMetric::new("data_sent", ScriptUnit::Data, ScriptValue::Counter { sum: 1.0, count: 1 }),
+            ScriptMetric::new("checks", ScriptUnit::Default, ScriptValue::Rate { trues: 1, total: 1 }),
+            ScriptMetric::new("orders", ScriptUnit::Default, ScriptValue::Counter { sum: 1.0, count: 1 }),
         ];
         metrics[10].tags.push(("kind".to_owned(), "a".to_owned()));
         let mut figures = ScriptFigures { metrics, ..ScriptFigures::default() };

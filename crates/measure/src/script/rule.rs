@@ -169,13 +169,7 @@ mod tests {
             (3, "avg<x", Err(())),
         ] {
             let value = values[idx].clone();
-            let metric = ScriptMetric {
-                name: "m".to_owned(),
-                tags: Vec::new(),
-                filter: String::new(),
-                contains: ScriptUnit::Time,
-                value,
-            };
+            let metric = ScriptMetric::new("m", ScriptUnit::Time, value);
             let judged = Rule::parse(text, &metric.value).map_err(|_| ());
             let judged = judged.map(|rule| rule.judge(&metric, Duration::from_secs(10)).is_ok);
             assert_eq!(judged, expected, "{text}");

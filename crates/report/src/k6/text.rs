@@ -384,7 +384,7 @@ mod tests {
 
     fn metric(name: &str, tags: &[(&str, &str)], contains: ScriptUnit, value: ScriptValue) -> ScriptMetric {
         let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        ScriptMetric { name: name.to_owned(), tags, filter: String::new(), contains, value }
+        ScriptMetric { tags, ..ScriptMetric::new(name, contains, value) }
     }
 
     fn counter(sum: f64) -> ScriptValue {

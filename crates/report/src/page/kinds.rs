@@ -174,10 +174,9 @@ fn of_replay(replay: &ReplaySummary) -> [FactBlock; 3] {
 
 fn of_script(script: &ScriptFigures, duration_s: f64) -> [FactBlock; 2] {
     let checks = script.checks.iter().map(|check| {
-        let held = check.passes as f64 / (check.passes + check.fails).max(1) as f64;
         let sign = if check.fails == 0 { "✓" } else { "✗" };
         let place = check.group.trim_start_matches("::").replace("::", " › ");
-        let counts = [units::percent(held), units::count(check.passes), units::count(check.fails)];
+        let counts = [units::percent(check.share()), units::count(check.passes), units::count(check.fails)];
         [vec![format!("{sign} {}", check.name), or_dash(&place)], counts.to_vec()].concat()
     });
     let metrics = script.metrics.iter().filter(|metric| !metric.value.is_empty());

@@ -47,15 +47,8 @@ pub(super) fn script_run() -> RunRecord {
     });
     let mut time = Trend::default();
     [10.0, 20.0, 30.0].into_iter().for_each(|value| time.add(value));
-    let metric = |name: &str, contains, value| ScriptMetric {
-        name: name.to_owned(),
-        tags: Vec::new(),
-        filter: String::new(),
-        contains,
-        value,
-    };
     let counter = |name: &str, count: u64| {
-        metric(name, ScriptUnit::Default, ScriptValue::Counter { sum: count as f64, count })
+        ScriptMetric::new(name, ScriptUnit::Default, ScriptValue::Counter { sum: count as f64, count })
     };
     let made_check = |group: &str, name: &str, fails| ScriptCheck {
         group: group.to_owned(),
@@ -70,7 +63,7 @@ pub(super) fn script_run() -> RunRecord {
             counter("never_added_to", 0),
             ScriptMetric {
                 tags: vec![("tier".to_owned(), "gold".to_owned())],
-                ..metric("checkout_time", ScriptUnit::Time, ScriptValue::Trend(Box::new(time)))
+                ..ScriptMetric::new("checkout_time", ScriptUnit::Time, ScriptValue::Trend(Box::new(time)))
             },
         ],
         checks: vec![made_check("", "status is 200", 0), made_check("::checkout", "has a basket", 4)],

@@ -170,12 +170,13 @@ impl Connections {
             }
         } else if is_growing {
             // What was taken of a body that grows is not there any more.
-            session.hold(stream_id, chunk.slot, &out[taken..], chunk.is_last);
+            session.hold(stream_id, chunk.slot, Bytes::copy_from_slice(&out[taken..]), chunk.is_last);
             client.block(chunk.slot);
         } else {
             // The frame's head is written already, as far as the client knows.
             left_bytes = out.len() - taken.max(head_bytes);
-            session.hold(stream_id, chunk.slot, out.get(taken..head_bytes).unwrap_or_default(), false);
+            let head = Bytes::copy_from_slice(out.get(taken..head_bytes).unwrap_or_default());
+            session.hold(stream_id, chunk.slot, head, false);
             client.return_chunk(chunk.slot, left_bytes);
             client.block(chunk.slot);
         }
